@@ -1,0 +1,85 @@
+"""Distances and graded targets on one axis (spec §2, §3); the numbers come from ``axes.yaml``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from radgen.errors import RadgenError
+from radgen.ontology.schema import AnatomyFile, Axis
+
+State = Mapping[str, Any]
+
+
+def graded(distance: float, sigma: float) -> float:
+    """Return ``2 exp(-d^2 / 2 sigma^2) - 1``, in (-1, 1] (spec §2).
+
+    >>> graded(0, 1.5), round(graded(1, 1.5), 3)
+    (1.0, 0.601)
+    """
+    return 2.0 * math.exp(-(distance * distance) / (2.0 * sigma * sigma)) - 1.0
+
+
+def rank(anatomy: AnatomyFile, state: State) -> int:
+    """Return the craniocaudal rank of the zone or lobe that a state gives (0 is the top)."""
+    if state.get("zone") is not None:
+        return anatomy.zones[state["zone"]].rank
+    if state.get("lobe") is not None:
+        return anatomy.lobes[state["lobe"]].rank
+    raise RadgenError("a state on the location axis gives neither zone nor lobe")
+
+
+def magnitude(axis: Axis, state: State) -> float:
+    """Return the size in millimetres or the count that a state gives (a category by its value)."""
+    for name in axis.fields:
+        value = state.get(name)
+        if isinstance(value, (int, float)):
+            return float(value)
+        if isinstance(value, str):
+            return axis.values[value]
+    raise RadgenError(f"a state gives none of {', '.join(axis.fields)}")
+
+
+def side_relation(a: str | None, b: str | None) -> str:
+    """Return ``same``, ``opposite`` (left against right) or ``bilateral`` (against one side).
+
+    Raises:
+        RadgenError: for a midline or missing side against another: the recipe gives it no target.
+    """
+    if a == b:
+        return "same"
+    pair = {a, b}
+    if pair == {"left", "right"}:
+        return "opposite"
+    if pair in ({"bilateral", "left"}, {"bilateral", "right"}):
+        return "bilateral"
+    raise RadgenError(f"no target is defined for side {a} against {b}")
+
+
+def axis_distance(axis: Axis, anatomy: AnatomyFile, a: State, b: State) -> float | None:
+    """Return the distance of two states on one axis, or None where the axis is a table of sides.
+
+    Ordinal: levels between. Size and count: ``|log2(a/b)|``. Location: craniocaudal steps plus
+    ``side_distance`` if the side differs (spec §2).
+    """
+    if axis.kind == "ordinal":
+        name = axis.fields[0]
+        return float(abs(axis.levels.index(a[name]) - axis.levels.index(b[name])))
+    if axis.kind == "log_ratio":
+        return abs(math.log2(magnitude(axis, a) / magnitude(axis, b)))
+    if axis.kind == "location":
+        steps = abs(rank(anatomy, a) - rank(anatomy, b))
+        differs = a.get("laterality") != b.get("laterality")
+        return steps + (axis.side_distance or 0.0 if differs else 0.0)
+    return None
+
+
+def axis_target(axis: Axis, anatomy: AnatomyFile, a: State, b: State) -> float:
+    """Return the graded target of ``b`` against ``a`` on one axis (spec §2); symmetric."""
+    distance = axis_distance(axis, anatomy, a, b)
+    if distance is None:
+        relation = side_relation(a.get("laterality"), b.get("laterality"))
+        return axis.targets[relation]  # type: ignore[index]  # the three relations are the three keys
+    assert axis.sigma is not None  # checked when the ontology is loaded
+    return graded(distance, axis.sigma)

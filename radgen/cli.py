@@ -46,7 +46,7 @@ def radgen(
 # errors and the entry point
 
 #: The usage errors of Typer (and of Click, in versions that still use it): their common base.
-_UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # type: ignore[assignment]
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 _OS_ERRORS = {
     errno.ENOSPC: "the disk is full",

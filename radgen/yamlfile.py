@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from radgen.errors import OntologyError, RadgenError, did_you_mean
 
 Loc = tuple[str | int, ...]
+M = TypeVar("M", bound=BaseModel)
 _Loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -141,7 +142,7 @@ def where(sources: Iterable[Source], loc: Loc) -> str:
     return place
 
 
-def validate[M: BaseModel](model: type[M], data: Any, sources: list[Source], prefix: Loc = ()) -> M:
+def validate(model: type[M], data: Any, sources: list[Source], prefix: Loc = ()) -> M:
     """Validate ``data`` and report every mistake with file, line, path and the nearest right word.
 
     Raises:

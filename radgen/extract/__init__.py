@@ -1,0 +1,1 @@
+"""Reports in, canonical findings out."""

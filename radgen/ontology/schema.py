@@ -173,6 +173,9 @@ class AxesFile(Strict):
     max_word_jaccard: float
     min_distinct_texts: float
     lexical_trap_share: float
+    rows_per_context: Annotated[int, Field(gt=0)]
+    max_rows_per_context: Annotated[int, Field(gt=0)]
+    match_share: Annotated[float, Field(ge=0, le=1)]
     axes: dict[AxisName, Axis]
     controlled: dict[str, ControlledAxis]
 
@@ -190,12 +193,24 @@ class Lobe(Zone):
 
 
 class Site(Strict):
-    """A place that a finding can sit in."""
+    """A place that a finding can sit in.
+
+    Attributes:
+        name: what it is called.
+        sides: whether it has a left and a right.
+        within: singular and plural to say "in the left kidney", "in both kidneys"; absent where a
+            finding is not said to be *in* it.
+        lobes: whether the five lobes and the lingula apply.
+        zones: the craniocaudal zones that apply.
+        levels: whether vertebral levels apply.
+        segments: whether numbered segments apply.
+    """
 
     name: str
     sides: Literal["paired", "single"]
+    within: TermText | None = None
     lobes: bool = False
-    zones: bool = False
+    zones: list[str] = []
     levels: bool = False
     segments: bool = False
     systems: list[str] = []

@@ -23,7 +23,7 @@ AxisName = Literal[
     "certainty",
     "distribution",
 ]
-SeverityWords = Literal["degree", "amount", "size"]
+SeverityWords = Literal["degree", "amount", "fluid"]
 
 
 class Strict(BaseModel):
@@ -79,7 +79,7 @@ class FindingEntry(Strict):
         family: disease family, a key of ``families.yaml``.
         axes: the single axes that make sense for it.
         sites: keys of ``sites`` in ``anatomy.yaml``, the usual one first.
-        severity_words: which words grade it: degree (mild, severe), amount (small, large) or size.
+        severity_words: which words grade it: degree (mild, severe), amount (small, large) or fluid.
         severities: the levels that are used for it; all four if absent.
         size_mm: smallest and largest size that is plausible, millimetres.
         max_count: the largest number of them that a report would count.

@@ -1,0 +1,150 @@
+"""What varies: for each axis, triples (anchor, positive, negative) of values with a wide enough target gap."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from radgen.generators.contexts import Fields, count_words, lobes, second_dimension, sizes, zones
+from radgen.ontology.distance import axis_target
+from radgen.ontology.load import Ontology
+
+Triple = tuple[int, int, int]
+
+
+def ordinal_values(ontology: Ontology, tag: str, axis: str) -> list[Fields]:
+    """Return the values a finding can take on an ordinal axis, with the presence that each implies (§1)."""
+    entry = ontology.findings[tag]
+    levels: Sequence[str] = ontology.axis(axis).levels
+    if axis == "severity" and entry.severities:
+        levels = entry.severities
+    if axis == "temporal_change":
+        return [
+            ((axis, level), ("presence", "absent" if level == "resolved" else "present")) for level in levels
+        ]
+    if axis == "certainty":
+        return [
+            ((axis, level), ("presence", "indeterminate" if level == "cannot_exclude" else "present"))
+            for level in levels
+        ]
+    return [((axis, level),) for level in levels]
+
+
+def values(
+    ontology: Ontology, tag: str, axis: str, context: Mapping[str, Any], rng: random.Random
+) -> list[Fields]:
+    """Return the values that the target axis takes in one block: all levels, or a draw of sizes and places."""
+    entry = ontology.findings[tag]
+    kind = ontology.axis(axis).kind
+    if kind == "ordinal":
+        return ordinal_values(ontology, tag, axis)
+    if kind == "side":
+        sides = ["left", "right", "bilateral"]
+        if context.get("lobe"):
+            sides = [side for side in sides if side in ontology.anatomy.lobes[context["lobe"]].sides]
+        return [(("laterality", side),) for side in sides]
+    if kind == "location":
+        return _place_values(ontology, tag, rng)
+    if axis == "count":
+        axis_count = ontology.axis("count")
+        words = count_words(ontology, entry)
+        numbers = [n for n in axis_count.integers if n <= (entry.max_count or 0)]
+        if len(words) > 1 and (len(numbers) < 3 or rng.random() < 0.45):
+            return [(("count_category", word),) for word in words]
+        return [(("count", n),) for n in numbers]
+    return _size_values(entry.size_mm or [3.0, 30.0], bool(context.get("dims")), rng)
+
+
+def _size_values(bounds: Sequence[float], dims: bool, rng: random.Random) -> list[Fields]:
+    """Six whole sizes, spread over the plausible range in log but drawn anew for each block."""
+    low, high = bounds
+    ratio = (high / low) ** (1 / 6)
+    chosen = sorted({max(1, round(low * ratio ** (step + rng.random()))) for step in range(6)})
+    out: list[Fields] = []
+    for size in chosen:
+        fields: Fields = (("size_mm", float(size)),)
+        if dims:
+            fields += (("size_dims_mm", [float(size), second_dimension(size)]),)
+        out.append(fields)
+    return out
+
+
+def _place_values(ontology: Ontology, tag: str, rng: random.Random) -> list[Fields]:
+    """Places of one kind (zones, or lobes), on one side mostly, with some on the other and on both."""
+    kinds = [
+        kind for kind, found in (("zone", zones(ontology, tag)), ("lobe", lobes(ontology, tag))) if found
+    ]
+    kind = kinds[int(rng.random() * len(kinds))]
+    if kind == "zone":
+        return [
+            (("laterality", side), ("zone", zone))
+            for zone in zones(ontology, tag)
+            for side in ("left", "right", "bilateral")
+        ]
+    return [
+        (("laterality", side), ("lobe", lobe))
+        for lobe in lobes(ontology, tag)
+        for side in ontology.anatomy.lobes[lobe].sides
+    ]
+
+
+class TriplePicker:
+    """Draws (anchor, positive, negative) over the values of one block.
+
+    Level pairs of anchor and negative are drawn evenly, so that none is rare; the positive has the
+    anchor's value (a *match*), or one that is nearer than the negative's (an *ordinal* triplet).
+    """
+
+    def __init__(self, ontology: Ontology, axis: str, found: Sequence[Fields]) -> None:
+        self.axis = axis
+        spec = ontology.axis(axis)
+        states = [dict(value) for value in found]
+        gap = ontology.axes.min_target_gap
+        count = len(states)
+        self.targets = [[axis_target(spec, ontology.anatomy, a, b) for b in states] for a in states]
+        self.match_share = ontology.axes.match_share
+        self.positives: dict[tuple[int, int], list[int]] = {}
+        groups: dict[Any, list[tuple[int, int]]] = {}
+        for a, n in itertools.permutations(range(count), 2):
+            row = self.targets[a]
+            if row[a] - row[n] < gap:
+                continue
+            nearer = [
+                p for p in range(count) if p not in (a, n) and row[p] - row[n] >= gap and row[p] < row[a]
+            ]
+            self.positives[a, n] = nearer
+            groups.setdefault(self._group(ontology, states[a], states[n]), []).append((a, n))
+        self.groups = sorted(groups.items(), key=lambda item: repr(item[0]))
+        mix = ontology.axes.controlled.get(axis)
+        weights = {name: share for name, share in mix.mix.items()} if mix else None
+        if spec.kind == "side":
+            weights = dict(weights or {"opposite": 0.6, "bilateral": 0.4})
+            self.weights = [float(weights[name]) for name, _ in self.groups]
+        else:
+            self.weights = [1.0] * len(self.groups)
+        self.only_match = mix is not None
+
+    def _group(self, ontology: Ontology, a: Mapping[str, Any], n: Mapping[str, Any]) -> Any:
+        """What the draw is even over: the pair of levels, of ranks, or the relation of sides."""
+        spec = ontology.axis(self.axis)
+        if spec.kind == "side":
+            return "bilateral" if "bilateral" in (a["laterality"], n["laterality"]) else "opposite"
+        if spec.kind == "location":
+            return (a.get("zone") or a.get("lobe"), n.get("zone") or n.get("lobe"))
+        return tuple(sorted(a.items(), key=str)), tuple(sorted(n.items(), key=str))
+
+    def pick(self, rng: random.Random) -> Triple | None:
+        """Return indices of the anchor's, the positive's and the negative's value; None if there are none."""
+        if not self.groups:
+            return None
+        _, pairs = rng.choices(self.groups, self.weights)[0]
+        a, n = pairs[int(rng.random() * len(pairs))]
+        nearer = self.positives[a, n]
+        if not nearer or self.only_match or rng.random() < self.match_share:
+            return a, a, n
+        return a, nearer[int(rng.random() * len(nearer))], n
+
+
+__all__ = ["Triple", "TriplePicker", "ordinal_values", "sizes", "values"]

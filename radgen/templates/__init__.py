@@ -1,0 +1,1 @@
+"""How it is said: surface forms, sentence frames, and the realiser."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import sys
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -43,6 +44,54 @@ def radgen(
 
 
 # ---------------------------------------------------------------------------------------------------
+# reports
+
+
+@app.command()
+def reports(
+    path: Annotated[
+        Path | None,
+        typer.Argument(help="JSONL, CSV or Parquet file, folder of text files, or Open-I archive (.tgz)."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The JSONL file to write.")] = Path("reports.jsonl"),
+    rejects: Annotated[
+        Path | None, typer.Option(help="Where broken rows go (rejects.jsonl beside --out if not given).")
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option("--format", help="jsonl, csv, parquet, folder, archive, document; else guessed."),
+    ] = None,
+    identifier: Annotated[str | None, typer.Option("--id", help="Column with the id.")] = None,
+    findings: Annotated[str | None, typer.Option(help="Column with the findings.")] = None,
+    impression: Annotated[str | None, typer.Option(help="Column with the impression.")] = None,
+    text: Annotated[str | None, typer.Option(help="Column with whole reports; headings split them.")] = None,
+    abnormalities: Annotated[str | None, typer.Option(help="Column with labels.")] = None,
+    prominence: Annotated[str | None, typer.Option(help="Column with a number for each label.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the files that are there.")] = False,
+) -> None:
+    """Bring reports of any source into one shape: id, findings, impression, abnormalities, prominence."""
+    from radgen.console import counter, messages
+    from radgen.extract.reports import convert, summary
+
+    if path is None:
+        raise typer.BadParameter("expected a file, folder or archive of reports", param_hint="PATH")
+    asked = {
+        "id": identifier,
+        "findings": findings,
+        "impression": impression,
+        "text": text,
+        "abnormalities": abnormalities,
+        "prominence": prominence,
+    }
+    columns = {role: name for role, name in asked.items() if name is not None}
+    rejects = rejects or out.with_name("rejects.jsonl")
+    with counter("reports read") as show:
+        source, counts = convert(path, out, rejects, columns=columns, kind=kind, force=force, progress=show)
+    for line in summary(source, counts, out, rejects):
+        messages().print(line, markup=False)
+
+
+# ---------------------------------------------------------------------------------------------------
 # errors and the entry point
 
 #: The usage errors of Typer (and of Click, in versions that still use it): their common base.
@@ -51,6 +100,7 @@ _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 _OS_ERRORS = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "the file became larger than the disk or a limit allows",
     errno.EROFS: "the file system is read-only",
     errno.EACCES: "permission denied",
     errno.EPERM: "permission denied",

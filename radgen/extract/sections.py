@@ -38,6 +38,7 @@ class _SectionsFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     sections: dict[str, list[str]]
+    qualified: list[str]
     qualifiers: list[str]
     not_current: list[str]
     metadata: list[str]
@@ -107,14 +108,12 @@ def _classify_part(text: str) -> str | None:
     phrases = _phrases()
     if text in phrases:
         return phrases[text]
-    words = text.split()
-    qualifiers = section_names().qualifiers
+    names, words = section_names(), text.split()
     for cut in range(1, len(words)):
-        before, after = words[:cut], words[cut:]
-        if " ".join(after) in phrases and all(word in qualifiers for word in before):
-            return phrases[" ".join(after)]
-        if " ".join(before) in phrases and all(word in qualifiers for word in after):
-            return phrases[" ".join(before)]
+        for name, others in ((words[cut:], words[:cut]), (words[:cut], words[cut:])):
+            section = phrases.get(" ".join(name))
+            if section in names.qualified and all(word in names.qualifiers for word in others):
+                return section
     return None
 
 

@@ -6,9 +6,10 @@ anew until its hash falls into that split (spec §2). Texts that fall into anoth
 
 from __future__ import annotations
 
+import functools
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -20,9 +21,10 @@ from radgen.generators.splits import SPLITS, Split, Splitter
 from radgen.ontology.finding import FIELDS
 from radgen.templates.realiser import Realiser, Said, Speaker
 
+from_bytes = int.from_bytes
 ORDER = {name: place for place, name in enumerate(FIELDS)}
-#: How often a state is said at most while a text of one split is looked for.
-PATIENCE = 250
+#: How often a frame is filled at most while a text of one split is looked for.
+PATIENCE = 60
 
 
 class Row(NamedTuple):
@@ -33,13 +35,8 @@ class Row(NamedTuple):
     hashes: tuple[int, ...]
 
 
-class Text(NamedTuple):
-    """A sentence with the 64-bit hash of its normalised form."""
-
-    text: str
-    mask: int
-    frame: str
-    value: int
+#: A sentence: its text, the mask of its words, its frame, the 64-bit hash of its normalised form.
+Text = tuple[str, int, str, int]
 
 
 @dataclass
@@ -71,9 +68,14 @@ def context_hash(state: Mapping[str, Any], varying: Sequence[str]) -> str:
     return digest(orjson.dumps(rest, option=orjson.OPT_SORT_KEYS))
 
 
-def row_id(name: str, parts: Sequence[str | bytes]) -> str:
-    """Return the id of a row: the dataset's name and a hash of all that the row says."""
-    return f"{name}-{digest(*parts)}"
+def row_id(name: str, texts: bytes, rest: bytes) -> bytes:
+    """Return the id of a row: the dataset's name and a hash of all else that stands in its line.
+
+    Args:
+        texts: the members of the JSON object before the id, as they are written.
+        rest: the members after it.
+    """
+    return b"%b-%b" % (name.encode(), blake2b(texts + b"," + rest, digest_size=8).hexdigest().encode())
 
 
 def overlap(a: int, b: int) -> float:
@@ -83,79 +85,115 @@ def overlap(a: int, b: int) -> float:
 
 
 class Pool:
-    """What has been said of the states of one block, by state and split; each text is used once."""
+    """What has been said of the states of one block, by state and split.
 
-    def __init__(
-        self,
-        realiser: Realiser,
-        splitter: Splitter,
-        modality: Any,
-        rng: random.Random,
-        rejected: Counter[str],
-    ) -> None:
+    A text of train is used once. One of the small splits may be used twice, since twenty sentences have to
+    be said for each that falls there; that touches under 5 % of a dataset's texts.
+    """
+
+    def __init__(self, realiser: Realiser, splitter: Splitter, modality: Any, rng: random.Random) -> None:
         self.realiser = realiser
-        self.splitter = splitter
         self.modality = modality
         self.rng = rng
-        self.rejected = rejected
         self.speakers: dict[int, Speaker | None] = {}
-        self.waiting: dict[tuple[int, Split], list[Text]] = {}
+        self.waiting: dict[int, dict[Split, list[Text]]] = {}
         self.seen: set[int] = set()
+        self.used: set[int] = set()
+        self.bounds = splitter.bounds
         self.worn: set[tuple[int, Split]] = set()
 
-    def speaker(self, index: int, state: Mapping[str, Any], terms: Any = None) -> Speaker | None:
-        """Return what says a state, or None where no phrasing states exactly its fields."""
+    def add(self, index: int, state: Mapping[str, Any], terms: Any = None) -> bool:
+        """Get ready to say a state; False where no phrasing states exactly its fields."""
         if index not in self.speakers:
+            self.waiting[index] = {name: [] for name in SPLITS}
             try:
                 self.speakers[index] = self.realiser.speaker(state, self.modality, terms)
             except RadgenError:
                 self.speakers[index] = None
-        return self.speakers[index]
+        return self.speakers[index] is not None
 
-    def take(
-        self, index: int, speaker: Speaker, split: Split, suits: Callable[[Text], bool] | None = None
-    ) -> Text | None:
+    def fill(self, index: int, texts: int) -> None:
+        """Say a state until about ``texts`` of its sentences wait."""
+        while texts > 0 and (made := self._say(index)):
+            texts -= made
+
+    def has(self, index: int, split: Split, texts: int = 1) -> bool:
+        """Whether so many texts of a state wait for a split."""
+        return len(self.waiting[index][split]) >= texts
+
+    def take(self, index: int, split: Split, suits: Callable[[Text], bool] | None = None) -> Text | None:
         """Return a text of a state that lies in a split and suits, or None when patience runs out."""
-        waiting = self.waiting.setdefault((index, split), [])
-        for place in range(len(waiting) - 1, -1, -1):
-            if suits is None or suits(waiting[place]):
-                return waiting.pop(place)
-        if (index, split) in self.worn:
-            return None
-        of_hash = self.splitter.of_hash
-        repeats = 0
-        for _ in range(PATIENCE):
-            text = self.say(speaker)
-            if text.value in self.seen:
-                repeats += 1
-                if repeats > PATIENCE // 2:
-                    break
-                continue
-            self.seen.add(text.value)
-            where = of_hash(text.value)
-            if where == split and (suits is None or suits(text)):
-                return text
-            self.waiting.setdefault((index, where), []).append(text)
+        bucket = self.waiting[index][split]
+        draw = self.rng.random
+        if suits is None and bucket and split == "train":  # the common case
+            place = int(draw() * len(bucket))
+            text = bucket[place]
+            bucket[place] = bucket[-1]
+            bucket.pop()
+            return text
+        looked = 0
+        for attempt in range(PATIENCE):
+            while (count := len(bucket)) > looked:
+                place = looked + int(draw() * (count - looked))
+                text = bucket[place]
+                if suits is None or suits(text):
+                    if split != "train" and text[3] not in self.used:
+                        self.used.add(text[3])  # the small splits may use a text twice: see `Pool`
+                    else:
+                        bucket[place] = bucket[-1]
+                        bucket.pop()
+                    return text
+                bucket[place], bucket[looked] = bucket[looked], text
+                looked += 1
+            if (index, split) in self.worn or attempt == PATIENCE - 1:
+                break
+            if not self._say(index) and not self._say(index) and not self._say(index):
+                break
         self.worn.add((index, split))
         return None
 
-    def say(self, speaker: Speaker) -> Text:
-        """Say a state once and hash what was said."""
-        said: Said = speaker.say(self.rng)
-        text = said.text
-        # A generated sentence has single spaces and one full stop, so this is `normalise` without its work.
-        value = int.from_bytes(blake2b(text[:-1].lower().encode(), digest_size=8).digest(), "big")
-        return Text(text, said.mask, said.frame, value)
+    def nearest(self, index: int, split: Split, mask: int, above: float) -> Text | None:
+        """Take a waiting text that shares more words with ``mask`` than ``above``, or None if none does."""
+        bucket = self.waiting[index][split]
+        for place in range(len(bucket) - 1, max(-1, len(bucket) - 9), -1):
+            if overlap(mask, bucket[place][1]) > above:
+                return bucket.pop(place)
+        return None
+
+    def _say(self, index: int) -> int:
+        """Say a state a few times, sort what is new into the splits, return how many were new."""
+        speaker = self.speakers[index]
+        assert speaker is not None  # `add` was asked
+        seen, waiting = self.seen, self.waiting[index]
+        train, validation = waiting["train"], waiting["validation"]
+        test = waiting["test"]
+        first, second = self.bounds
+        made = 0
+        frame, said = speaker.say_some(self.rng)
+        for text, mask in said:
+            # A generated sentence has single spaces and one full stop: this is `text_hash` without its work.
+            value = from_bytes(blake2b(text[:-1].lower().encode(), digest_size=8).digest(), "big")
+            if value in seen:
+                continue
+            seen.add(value)
+            made += 1
+            where = train if value < first else validation if value < second else test
+            where.append((text, mask, frame, value))
+        return made
 
 
-def split_plan(rows: int, shares: Mapping[Split, float], start: int) -> Iterator[Split]:
-    """Yield the split of each of ``rows`` rows so that the shares come out exactly over many blocks."""
+@functools.lru_cache(maxsize=4096)
+def split_plan(rows: int, shares: tuple[tuple[Split, float], ...], start: int) -> tuple[Split, ...]:
+    """Return the splits of ``rows`` rows, train first, so that the shares come out exactly over many blocks."""
+    share = dict(shares)
     shift = {"validation": 0.0, "test": 0.5}  # so that the two small splits never fall on one row
+    out: list[Split] = []
     for index in range(start, start + rows):
+        chosen: Split = "train"
         for name in SPLITS[1:]:
-            before, after = (int(place * shares[name] + shift[name] + 1e-9) for place in (index, index + 1))
+            before, after = (int(place * share[name] + shift[name] + 1e-9) for place in (index, index + 1))
             if after > before:
-                yield name
+                chosen = name
                 break
-        else:
-            yield "train"
+        out.append(chosen)
+    return tuple(sorted(out, key=SPLITS.index))

@@ -24,8 +24,8 @@ from radgen.generators.blocks import (
     split_plan,
 )
 from radgen.generators.contexts import Fields
-from radgen.generators.levels import TriplePicker, values
-from radgen.generators.splits import Splitter
+from radgen.generators.levels import Triple, TriplePicker, values
+from radgen.generators.splits import Split, Splitter
 from radgen.ontology.load import Ontology
 from radgen.templates.realiser import Realiser
 
@@ -79,6 +79,7 @@ class Contrasts:
         self.spec = ontology.axis(self.axis)
         self.varying = tuple(self.spec.fields)
         self.splitter = Splitter(ontology.axes.splits)
+        self.pickers: dict[str, TriplePicker] = {}
         self.findings = [tag for tag in ontology.on_axis(self.axis) if self.contexts(tag)]
 
     @property
@@ -137,15 +138,11 @@ class Contrasts:
         kept = [index for index, state in enumerate(states) if ctx.possible(state)]
         found, states = [found[index] for index in kept], [states[index] for index in kept]
         block = Block()
-        picker = TriplePicker(ontology, self.name, found)
+        picker = self.pickers.get(key := repr(found))
+        if picker is None:
+            picker = self.pickers[key] = TriplePicker(ontology, self.name, found)
         maker = _Maker(self, rng, modality, states, picker, block)
-        count = ontology.axes.rows_per_context
-        for split in split_plan(count, ontology.axes.splits, job.index * count):
-            triple = picker.pick(rng)
-            if triple is None:
-                block.rejected["no two values far enough apart"] += 1
-                break
-            maker.row(triple, split)
+        maker.rows(ontology.axes.rows_per_context, job.index)
         return block
 
 
@@ -170,64 +167,94 @@ class _Maker:
         self.states = states
         self.targets = picker.targets
         self.rng = rng
-        self.pool = Pool(recipe.realiser, recipe.splitter, modality, rng, block.rejected)
+        self.picker = picker
+        self.pool = Pool(recipe.realiser, recipe.splitter, modality, rng)
         self.dumped = [orjson.dumps(state) for state in states]
-        self.context = context_hash(states[0], recipe.varying) if states else ""
+        self.context = context_hash(states[0], recipe.varying).encode() if states else b""
+        self.rests: dict[tuple[int, int, int], bytes] = {}
         axes = recipe.ontology.axes
         self.limit = axes.max_word_jaccard
         self.trap_share = axes.lexical_trap_share
 
-    def row(self, triple: tuple[int, int, int], split: Any) -> None:
+    def rows(self, count: int, block: int) -> None:
+        """Make the rows of the block: those of train first, the others from what they left over."""
+        pool, rejected = self.pool, self.block.rejected
+        for index, state in enumerate(self.states):
+            if not pool.add(index, state):
+                rejected["no phrasing states exactly these fields"] += count
+                return
+        if not self.picker.groups:
+            rejected["no two values far enough apart"] += count
+            return
+        # The plan repeats itself every thousand blocks, so that it is worked out once.
+        plan = split_plan(count, tuple(self.recipe.splitter.shares.items()), block % 1000 * count)
+        for index in range(len(self.states)):
+            pool.fill(index, 3 * count // len(self.states))
+        for split in plan:
+            triple = self.picker.pick(self.rng)
+            if split != "train":
+                for _ in range(30):
+                    if self._ready(triple, split):
+                        break
+                    triple = self.picker.pick(self.rng)
+            self._row(triple, split)
+
+    def _ready(self, triple: Triple, split: Split) -> bool:
+        a, p, n = triple
+        has = self.pool.has
+        return has(n, split) and (has(a, split, 2) if a == p else has(a, split) and has(p, split))
+
+    def _row(self, triple: Triple, split: Split) -> None:
         """Make one row, or count which filter took it."""
         a, p, n = triple
-        pool, rejected = self.pool, self.block.rejected
-        speakers = [pool.speaker(index, self.states[index]) for index in triple]
-        if None in speakers:
-            rejected["no phrasing states exactly these fields"] += 1
-            return
-        anchor = pool.take(a, speakers[0], split)  # type: ignore[arg-type]  # None is excluded above
+        pool = self.pool
+        anchor = pool.take(a, split)
         if anchor is None:
-            rejected["no text in the split"] += 1
+            self.block.rejected["no text in the split"] += 1
             return
-        limit = self.limit
-        negative = pool.take(n, speakers[2], split)  # type: ignore[arg-type]
-        if negative is None:
-            rejected["no text in the split"] += 1
-            return
-        near = overlap(anchor.mask, negative.mask)
-        # In a share of rows the negative is lexically the nearer one, so that words alone do not tell.
-        if near < limit and self.rng.random() < self.trap_share:
-            limit = max(near, 0.05)
-        positive = pool.take(p, speakers[1], split, lambda text: overlap(anchor.mask, text.mask) < limit)  # type: ignore[arg-type]
-        if positive is None:
-            rejected["word Jaccard of anchor and positive"] += 1
-            return
-        self.block.rows.append(self._finish(triple, split, (anchor, positive, negative)))
+        mask, limit = anchor[1], self.limit
+        near = 0.0
 
-    def _finish(self, triple: tuple[int, int, int], split: Any, texts: tuple[Text, Text, Text]) -> Row:
-        a, p, n = triple
-        name = self.recipe.name
-        targets = self.targets[a][p], self.targets[a][n]
-        states = self.dumped[a], self.dumped[p], self.dumped[n]
-        words = [text.text for text in texts]
-        frames = [text.frame for text in texts]
-        line = orjson.dumps(
-            {
-                "anchor": words[0],
-                "positive": words[1],
-                "negative": words[2],
-                "id": row_id(name, [*words, *states, repr(targets[0]), repr(targets[1]), *frames]),
-                "axis": name,
-                "positive_target": targets[0],
-                "negative_target": targets[1],
-                "anchor_state": orjson.Fragment(states[0]),
-                "positive_state": orjson.Fragment(states[1]),
-                "negative_state": orjson.Fragment(states[2]),
-                "context": self.context,
-                "phrasings": frames,
-            }
+        def suits(text: Text) -> bool:
+            nonlocal near
+            near = overlap(mask, text[1])
+            return near < limit and text is not anchor
+
+        positive = pool.take(p, split, suits)
+        if positive is None:
+            self.block.rejected["word Jaccard of anchor and positive"] += 1
+            return
+        negative = None
+        if self.rng.random() < self.trap_share:
+            # The negative that shares the most words, so that words alone do not tell it from the positive.
+            negative = pool.nearest(n, split, mask, near)
+        negative = negative or pool.take(n, split)
+        if negative is None:
+            self.block.rejected["no text in the split"] += 1
+            return
+        self.block.rows.append(self._finish(triple, split, anchor, positive, negative))
+
+    def _finish(self, triple: Triple, split: Split, anchor: Text, positive: Text, negative: Text) -> Row:
+        rest = self.rests.get(triple)
+        if rest is None:
+            a, p, n = triple
+            rest = b'"axis":"%b","positive_target":%b,"negative_target":%b,' % (
+                self.recipe.name.encode(),
+                orjson.dumps(self.targets[a][p]),
+                orjson.dumps(self.targets[a][n]),
+            ) + b'"anchor_state":%b,"positive_state":%b,"negative_state":%b,"context":"%b",' % (
+                self.dumped[a],
+                self.dumped[p],
+                self.dumped[n],
+                self.context,
+            )
+            self.rests[triple] = rest
+        texts = b'"anchor":%b,"positive":%b,"negative":%b' % tuple(
+            map(orjson.dumps, (anchor[0], positive[0], negative[0]))
         )
-        return Row(split, line, tuple(text.value for text in texts))
+        rest += b'"phrasings":%b' % orjson.dumps((anchor[2], positive[2], negative[2]))
+        line = b'{%b,"id":"%b",%b}' % (texts, row_id(self.recipe.name, texts, rest), rest)
+        return Row(split, line, (anchor[3], positive[3], negative[3]))
 
 
 class ScoredPairs(Contrasts):

@@ -124,6 +124,7 @@ class TriplePicker:
             self.weights = [float(weights[name]) for name, _ in self.groups]
         else:
             self.weights = [1.0] * len(self.groups)
+        self.even = len(set(self.weights)) <= 1
         self.only_match = mix is not None
 
     def _group(self, ontology: Ontology, a: Mapping[str, Any], n: Mapping[str, Any]) -> Any:
@@ -133,13 +134,14 @@ class TriplePicker:
             return "bilateral" if "bilateral" in (a["laterality"], n["laterality"]) else "opposite"
         if spec.kind == "location":
             return (a.get("zone") or a.get("lobe"), n.get("zone") or n.get("lobe"))
-        return tuple(sorted(a.items(), key=str)), tuple(sorted(n.items(), key=str))
+        return repr(sorted(a.items())), repr(sorted(n.items()))
 
-    def pick(self, rng: random.Random) -> Triple | None:
-        """Return indices of the anchor's, the positive's and the negative's value; None if there are none."""
-        if not self.groups:
-            return None
-        _, pairs = rng.choices(self.groups, self.weights)[0]
+    def pick(self, rng: random.Random) -> Triple:
+        """Return indices of the anchor's, the positive's and the negative's value; ``groups`` must not be empty."""
+        if self.even:
+            _, pairs = self.groups[int(rng.random() * len(self.groups))]
+        else:
+            _, pairs = rng.choices(self.groups, self.weights)[0]
         a, n = pairs[int(rng.random() * len(pairs))]
         nearer = self.positives[a, n]
         if not nearer or self.only_match or rng.random() < self.match_share:

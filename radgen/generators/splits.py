@@ -32,14 +32,17 @@ class Splitter:
 
     def __init__(self, shares: dict[Split, float]) -> None:
         self.shares = dict(shares)
-        self._train = int(shares["train"] * 2**64)
-        self._validation = int((shares["train"] + shares["validation"]) * 2**64)
+        #: Hashes below the first are train, below the second validation, the rest test.
+        self.bounds = (
+            int(shares["train"] * 2**64),
+            int((shares["train"] + shares["validation"]) * 2**64),
+        )
 
     def of_hash(self, value: int) -> Split:
         """Return the split of a 64-bit hash."""
-        if value < self._train:
+        if value < self.bounds[0]:
             return "train"
-        return "validation" if value < self._validation else "test"
+        return "validation" if value < self.bounds[1] else "test"
 
     def of(self, text: str) -> Split:
         """Return the split of a text."""

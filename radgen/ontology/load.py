@@ -129,21 +129,31 @@ def _user_sources(paths: Sequence[str | Path]) -> list[Source]:
         except OntologyError as error:
             problems += error.problems
             continue
-        known = [*SECTIONS, *OTHER_SECTIONS]
-        for key in source.data:
-            if key not in known:
-                hint = did_you_mean(key, known) or f"; known: {', '.join(sorted(known))}"
-                problems.append(f"{source.name}:{source.line((key,))[1]}: {key}: unknown section{hint}")
+        problems += unknown_sections(source)
         sources.append(source)
     if problems:
         raise OntologyError(problems)
     return sources
 
 
+def unknown_sections(source: Source) -> list[str]:
+    """Return a line for every top-level key of a user's file that no part of radgen reads."""
+    known = [*SECTIONS, *OTHER_SECTIONS]
+    problems = []
+    for key in source.data:
+        if key not in known:
+            hint = did_you_mean(key, known) or f"; known: {', '.join(sorted(known))}"
+            problems.append(f"{source.name}:{source.line((key,))[1]}: {key}: unknown section{hint}")
+    return problems
+
+
 def _section(sources: Sequence[Source], file: str) -> dict[str, Any]:
     data: dict[str, Any] = {}
     for source in sources:
-        data = merge(data, {key: value for key, value in source.data.items() if SECTIONS.get(key) == file})
+        own = {key: value for key, value in source.data.items() if SECTIONS.get(key) == file}
+        if isinstance(own.get("associations"), list):  # the one list that adds up: each file has its own
+            own["associations"] = [*data.get("associations", []), *own["associations"]]
+        data = merge(data, own)
     return data
 
 
@@ -157,17 +167,17 @@ def load_ontology(paths: Sequence[str | Path] = ()) -> Ontology:
         RadgenError: a file cannot be read.
     """
     key = tuple(str(Path(path).resolve()) for path in paths)
-    return _load() if not key else _build([str(path) for path in paths])
+    return _load() if not key else build_ontology(_user_sources(paths))
 
 
 @functools.cache
 def _load() -> Ontology:
-    return _build(())
+    return build_ontology(())
 
 
-def _build(paths: Sequence[str]) -> Ontology:
+def build_ontology(users: Sequence[Source]) -> Ontology:
+    """Lay read sources over the packaged ontology; see ``load_ontology``."""
     here = "radgen.ontology"
-    users = _user_sources(paths)
     groups = {
         "axes": packaged(here, "axes.yaml"),
         "anatomy": packaged(here, "anatomy.yaml"),

@@ -6,10 +6,11 @@ enumerated once for a kind of state and kept; saying a state is then a few rando
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -39,6 +40,7 @@ class Piece(NamedTuple):
 
 
 Pieces = tuple[Piece, ...]
+Draw = Callable[[], float]
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,27 @@ class Plan:
     frame: str
     parts: tuple[Pieces | str, ...]
 
+    @functools.cached_property
+    def halves(self) -> tuple[tuple[Pieces | str, ...], tuple[Pieces | str, ...]]:
+        """The parts cut in two with as many choices before as after; an article stays with what follows."""
+        choices = [place for place, part in enumerate(self.parts) if isinstance(part, str) or len(part) > 1]
+        cut = choices[len(choices) // 2] if len(choices) > 1 else len(self.parts)
+        if self.parts[cut - 1] is ARTICLE:
+            cut += 1
+        return self.parts[:cut], self.parts[cut:]
+
+
+class _Draft(NamedTuple):
+    """A plan whose parts are not put together yet: most are never drawn."""
+
+    frame: Frame
+    shape: Shape
+    where: dict[str, str]
+    adjectives: tuple[str, ...]
+
 
 ARTICLE, NOUN = "article", "noun"
+_NOTHING: dict[tuple[str, int], None] = {("", 0): None}
 _VOWEL_SOUND = re.compile(
     r"(?:[aeio]|u(?!ni(?!n|m)|s[aeiu]|ti|re)|hour|8|11(?!\d)|18(?!\d)|[FHLMNRSX](?=[A-Z]))", re.ASCII
 )
@@ -121,11 +142,11 @@ class Realiser:
         self.term_filter = term_filter
         self._bits: dict[str, int] = {}
         self._pieces: dict[str, Piece] = {}
-        self._plans: dict[Shape, list[list[Plan]]] = {}
+        self._plans: dict[Shape, list[list[Plan | _Draft]]] = {}
         self._choices: dict[Any, Pieces] = {}
         self._positions: dict[Any, tuple[str, ...]] = {}
         self._orders = self.phrasings.layout.np_orders
-        self.articles: dict[str, str] = {}
+        self.articles: dict[str, Piece] = {}
 
     def piece(self, text: str) -> Piece:
         """Return a form with the mask of its words; masks of one realiser can be compared."""
@@ -162,13 +183,25 @@ class Realiser:
             return False
         return True
 
-    def plans(self, shape: Shape) -> list[list[Plan]]:
-        """Return the plans for a shape of state, grouped by frame."""
+    def plans(self, shape: Shape) -> list[list[Plan | _Draft]]:
+        """Return the plans for a shape of state, grouped by frame; drafts are finished when drawn."""
         found = self._plans.get(shape)
         if found is None:
             found = [plans for frame in self.frames if (plans := list(self._frame_plans(frame, shape)))]
             self._plans[shape] = found
         return found
+
+    def article(self, following: str) -> Piece:
+        """Return "a " or "an " for what follows, and keep it."""
+        word = self.articles[following] = self.piece(article(following) + " ")
+        return word
+
+    def finish(self, plans: list[Plan | _Draft], place: int) -> Plan:
+        """Return the plan at a place of a list of drafts, and keep it there."""
+        plan = plans[place]
+        if isinstance(plan, _Draft):
+            plan = plans[place] = self._assemble(*plan)
+        return plan
 
     def choices(self, meaning: Meaning, key: str) -> Pieces:
         """Return the forms for a slot key such as ``place.post.comma``; kept for all states alike."""
@@ -193,7 +226,7 @@ class Realiser:
             found = self._positions[where] = meaning.positions(self.phrasings.words, group)
         return found
 
-    def _frame_plans(self, frame: Frame, shape: Shape) -> Iterator[Plan]:
+    def _frame_plans(self, frame: Frame, shape: Shape) -> Iterator[Plan | _Draft]:
         entry, slots = frame.entry, frame.slots
         if shape.modality not in entry.modality or entry.negates != (shape.mode == "absent"):
             return
@@ -213,14 +246,14 @@ class Realiser:
                 continue  # "with … with …"
             yield from self._orderings(frame, shape, where)
 
-    def _orderings(self, frame: Frame, shape: Shape, where: dict[str, str]) -> Iterator[Plan]:
+    def _orderings(self, frame: Frame, shape: Shape, where: dict[str, str]) -> Iterator[Plan | _Draft]:
         adjectives = [group for group, slot in where.items() if slot == "adj"]
         seen = set()
         for order in self._orders:
             chosen = tuple(sorted(adjectives, key=order.index))
             if chosen not in seen:
                 seen.add(chosen)
-                yield self._assemble(frame, shape, where, chosen)
+                yield _Draft(frame, shape, where, chosen)
 
     def _assemble(
         self, frame: Frame, shape: Shape, where: dict[str, str], adjectives: tuple[str, ...]
@@ -329,6 +362,11 @@ class _Own(dict[str, Pieces]):
         self[key] = found
         return found
 
+    def counted(self, key: str) -> tuple[int, Pieces]:
+        """Return the choices for a slot key with their number."""
+        found = self[key]
+        return len(found), found
+
 
 class Speaker:
     """Says one state; made once for a state, then asked for as many sentences as are needed."""
@@ -341,6 +379,7 @@ class Speaker:
         terms: Sequence[Term] | None = None,
     ) -> None:
         self.realiser = realiser
+        self.articles = realiser.articles
         ontology = realiser.ontology
         tag = state["finding"]
         entry = ontology.findings[tag]
@@ -361,7 +400,7 @@ class Speaker:
             chosen = [term for term in chosen if realiser.term_filter(tag, term)]
         number = [True, False] if mode == "absent" else [is_plural(state)]
         own_forms = word_forms.own_forms(realiser.phrasings.words, state)
-        self.variants: list[tuple[list[list[Plan]], _Own]] = []
+        self.variants: list[tuple[list[list[Plan | _Draft]], _Own]] = []
         self.weights: list[int] = []
         for plural, with_article, nouns in _noun_classes(chosen, number, state):
             meaning = Meaning(finding_classes(entry), site, plural, values)
@@ -388,52 +427,90 @@ class Speaker:
             raise RadgenError(f"no phrasing states exactly {fields} of '{tag}' ({modality})")
         self.total = sum(self.weights)
 
+    def _pick(self, draw: Draw) -> tuple[Plan, _Own]:
+        variants = self.variants
+        index = 0
+        if len(variants) > 1:
+            ticket = draw() * self.total
+            while index < len(variants) - 1 and ticket >= self.weights[index]:
+                ticket -= self.weights[index]
+                index += 1
+        plans, own = variants[index]
+        same_frame = plans[int(draw() * len(plans))]
+        place = int(draw() * len(same_frame))
+        plan = same_frame[place]
+        if plan.__class__ is _Draft:
+            plan = self.realiser.finish(same_frame, place)
+        return plan, own  # type: ignore[return-value]  # a draft has become a plan
+
     def say(self, rng: random.Random) -> Said:
         """Return one sentence; frame, order, synonym and surface forms are drawn independently."""
         draw = rng.random
-        variants = self.variants
-        if len(variants) == 1:
-            plans, own = variants[0]
-        else:
-            ticket, index = draw() * self.total, 0
-            while ticket >= self.weights[index] and index < len(variants) - 1:
-                ticket -= self.weights[index]
-                index += 1
-            plans, own = variants[index]
-        same_frame = plans[int(draw() * len(plans))]
-        plan = same_frame[int(draw() * len(same_frame))]
-        return self._fill(plan, own, draw)
+        plan, own = self._pick(draw)
+        (text, mask), *_ = self._fill(self._resolve(plan.parts, own), 1, draw)
+        return Said(text[0].upper() + text[1:], mask, plan.frame)
 
-    def _fill(self, plan: Plan, own: dict[str, Pieces], draw: Any) -> Said:
-        texts: list[str] = []
-        mask, hole = 0, -1
-        for part in plan.parts:
-            if part.__class__ is str:
-                if part is ARTICLE:
+    def say_some(
+        self, rng: random.Random, heads: int = 3, tails: int = 3
+    ) -> tuple[str, list[tuple[str, int]]]:
+        """Return a frame and up to ``heads * tails`` sentences (text, mask) of it.
+
+        Beginnings and ends are drawn, then combined. This is what makes generation fast; whoever pairs
+        sentences draws them from many such calls.
+        """
+        draw = rng.random
+        plan, own = self._pick(draw)
+        head, tail = plan.halves
+        first = self._fill(self._resolve(head, own), heads, draw)
+        second = self._fill(self._resolve(tail, own), tails, draw) if tail else _NOTHING
+        out = []
+        for start, mask in first:
+            if start:
+                start = start[0].upper() + start[1:]
+                out += [(start + end, mask | more) for end, more in second]
+            else:
+                out += [(end[0].upper() + end[1:], mask | more) for end, more in second]
+        return plan.frame, out
+
+    @staticmethod
+    def _resolve(parts: tuple[Pieces | str, ...], own: _Own) -> list[tuple[int, Pieces]]:
+        """Return the choices of each part with their number; none for an article."""
+        return [
+            (len(part), part) if part.__class__ is tuple else (0, ()) if part is ARTICLE else own.counted(part)  # type: ignore[arg-type, misc]
+            for part in parts
+        ]
+
+    def _fill(self, parts: list[tuple[int, Pieces]], times: int, draw: Draw) -> dict[tuple[str, int], None]:
+        """Draw up to ``times`` different texts with their masks, in the order in which they came."""
+        out: dict[tuple[str, int], None] = {}
+        for _ in range(times):
+            texts: list[str] = []
+            mask, hole = 0, -1
+            for count, choices in parts:
+                if count > 1:
+                    text, bits = choices[int(draw() * count)]
+                elif count:
+                    text, bits = choices[0]
+                else:
                     hole = len(texts)
                     texts.append("")
                     continue
-                part = own[part]  # type: ignore[index]  # a slot key
-            count = len(part)
-            text, bits = part[0] if count == 1 else part[int(draw() * count)]  # type: ignore[misc]
-            texts.append(text)
-            mask |= bits  # type: ignore[operator]
-        if hole >= 0:
-            articles = self.realiser.articles
-            following = texts[hole + 1]
-            word = articles.get(following)
-            if word is None:
-                word = articles[following] = article(following) + " "
-            texts[hole] = word
-            mask |= self.realiser.piece(word).mask
-        text = "".join(texts)
-        return Said(text[0].upper() + text[1:], mask, plan.frame)
+                texts.append(text)
+                mask |= bits
+            if hole >= 0:
+                following = texts[hole + 1]
+                word = self.articles.get(following) or self.realiser.article(following)
+                texts[hole] = word[0]
+                mask |= word[1]
+            out["".join(texts), mask] = None
+        return out
 
     def phrasings(self) -> int:
         """Return how many different choices of plan and forms there are (an upper bound on sentences)."""
         total = 0
         for plans, own in self.variants:
-            for plan in itertools.chain.from_iterable(plans):
+            for same_frame, place in [(same, place) for same in plans for place in range(len(same))]:
+                plan = self.realiser.finish(same_frame, place)
                 product = 1
                 for part in plan.parts:
                     if part is not ARTICLE:

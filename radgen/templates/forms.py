@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from radgen.ontology.schema import Modality, Site
+from radgen.ontology.schema import Site
 from radgen.templates.phrasings import Frame, Words, agree
 
 Place = tuple[str | None, str | None, str | None]
@@ -137,25 +137,17 @@ POSITIONS = ("adj", "post", "pred", "of", "exist", "hedge", "front", "label", "w
 
 @dataclass(frozen=True)
 class Shape:
-    """What decides which plans can say a state: where each of its groups can stand, and the agreement.
+    """What decides which frames can say a state, and with its groups where.
 
-    There are few shapes and many states, so plans are made once a shape.
+    There are few shapes and many states, so placements are found once a shape.
 
     Attributes:
         mode: ``present``, ``absent`` (a plain negation) or ``resolved``.
-        article: whether the noun takes a/an.
-        counts_one: whether the count is the number one, which takes the place of the article.
-        both_sides: whether the place as a subject takes a plural verb.
         is_new: whether the change is ``new``, which introduces the finding ("development of a …").
         groups: each group with the positions that it has forms for.
     """
 
-    modality: Modality
     mode: str
-    plural: bool
-    article: bool
-    counts_one: bool
-    both_sides: bool
     is_new: bool
     groups: tuple[tuple[str, tuple[str, ...]], ...]
 

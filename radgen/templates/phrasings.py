@@ -157,6 +157,14 @@ class Frame:
     segments: tuple[tuple[bool, str], ...]
     slots: frozenset[str]
 
+    @property
+    def post_closes(self) -> bool:
+        """Whether a phrase that opens with a comma has to close with one: the sentence goes on after it."""
+        for place, (is_slot, text) in enumerate(self.segments[:-1]):
+            if is_slot and text == "post":
+                return self.segments[place + 1][1].startswith(" ")
+        return False
+
 
 @dataclass(frozen=True, eq=False)
 class Phrasings:

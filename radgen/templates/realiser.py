@@ -6,12 +6,10 @@ enumerated once for a kind of state and kept; saying a state is then a few rando
 
 from __future__ import annotations
 
-import functools
 import itertools
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from radgen.errors import RadgenError
@@ -40,37 +38,33 @@ class Piece(NamedTuple):
 
 
 Pieces = tuple[Piece, ...]
+#: The choices for one part of a sentence, with their number; 0 marks the place of an article.
+Choice = tuple[int, Pieces]
 Draw = Callable[[], float]
+Filled = dict[tuple[str, int], None]
+NOUN = "noun"
+_ARTICLE: Choice = (0, ())
+_NOTHING: Filled = {("", 0): None}
 
 
-@dataclass(frozen=True)
-class Plan:
-    """A frame with all of a state's groups placed; ``parts`` are choices, or keys of the state's own forms."""
+class Placement(NamedTuple):
+    """A frame with a position for each group of a state: a plan for a sentence.
 
-    frame: str
-    parts: tuple[Pieces | str, ...]
-
-    @functools.cached_property
-    def halves(self) -> tuple[tuple[Pieces | str, ...], tuple[Pieces | str, ...]]:
-        """The parts cut in two with as many choices before as after; an article stays with what follows."""
-        choices = [place for place, part in enumerate(self.parts) if isinstance(part, str) or len(part) > 1]
-        cut = choices[len(choices) // 2] if len(choices) > 1 else len(self.parts)
-        if self.parts[cut - 1] is ARTICLE:
-            cut += 1
-        return self.parts[:cut], self.parts[cut:]
-
-
-class _Draft(NamedTuple):
-    """A plan whose parts are not put together yet: most are never drawn."""
+    Attributes:
+        frame: the frame.
+        adjectives: slot keys of the groups before the noun, in order.
+        posts: slot keys of the groups after the noun, in order.
+        others: slot keys by slot, for the remaining groups.
+        counted: whether a count stands before the noun.
+    """
 
     frame: Frame
-    shape: Shape
-    where: dict[str, str]
     adjectives: tuple[str, ...]
+    posts: tuple[str, ...]
+    others: dict[str, str]
+    counted: bool
 
 
-ARTICLE, NOUN = "article", "noun"
-_NOTHING: dict[tuple[str, int], None] = {("", 0): None}
 _VOWEL_SOUND = re.compile(
     r"(?:[aeio]|u(?!ni(?!n|m)|s[aeiu]|ti|re)|hour|8|11(?!\d)|18(?!\d)|[FHLMNRSX](?=[A-Z]))", re.ASCII
 )
@@ -142,11 +136,14 @@ class Realiser:
         self.term_filter = term_filter
         self._bits: dict[str, int] = {}
         self._pieces: dict[str, Piece] = {}
-        self._plans: dict[Shape, list[list[Plan | _Draft]]] = {}
-        self._choices: dict[Any, Pieces] = {}
+        self._placements: dict[tuple[Shape, str], list[list[Placement]]] = {}
+        self._of_frame: dict[tuple[Shape, str], list[Placement]] = {}
+        self._choices: dict[Any, Choice] = {}
         self._positions: dict[Any, tuple[str, ...]] = {}
         self._orders = self.phrasings.layout.np_orders
         self.articles: dict[str, Piece] = {}
+        self._literals: dict[str, Choice] = {}
+        self._lead_choices = {modality: self._leads(modality) for modality in MODALITIES}
 
     def piece(self, text: str) -> Piece:
         """Return a form with the mask of its words; masks of one realiser can be compared."""
@@ -183,12 +180,13 @@ class Realiser:
             return False
         return True
 
-    def plans(self, shape: Shape) -> list[list[Plan | _Draft]]:
-        """Return the plans for a shape of state, grouped by frame; drafts are finished when drawn."""
-        found = self._plans.get(shape)
+    def placements(self, shape: Shape, modality: Modality) -> list[list[Placement]]:
+        """Return the placements for a shape of state, grouped by frame."""
+        found = self._placements.get((shape, modality))
         if found is None:
-            found = [plans for frame in self.frames if (plans := list(self._frame_plans(frame, shape)))]
-            self._plans[shape] = found
+            frames = [frame for frame in self.frames if modality in frame.entry.modality]
+            found = [placed for frame in frames if (placed := self._place_in(frame, shape))]
+            self._placements[shape, modality] = found
         return found
 
     def article(self, following: str) -> Piece:
@@ -196,14 +194,18 @@ class Realiser:
         word = self.articles[following] = self.piece(article(following) + " ")
         return word
 
-    def finish(self, plans: list[Plan | _Draft], place: int) -> Plan:
-        """Return the plan at a place of a list of drafts, and keep it there."""
-        plan = plans[place]
-        if isinstance(plan, _Draft):
-            plan = plans[place] = self._assemble(*plan)
-        return plan
+    def literal(self, text: str) -> Choice:
+        """Return a part that is always the same."""
+        found = self._literals.get(text)
+        if found is None:
+            found = self._literals[text] = (1, (self.piece(text),))
+        return found
 
-    def choices(self, meaning: Meaning, key: str) -> Pieces:
+    def lead(self, modality: Modality) -> Choice:
+        """Return the lead-ins of a modality."""
+        return self._lead_choices[modality]
+
+    def choices(self, meaning: Meaning, key: str) -> Choice:
         """Return the forms for a slot key such as ``place.post.comma``; kept for all states alike."""
         group, position, *flags = key.split(".")
         site = meaning.site.name if meaning.site else ""
@@ -211,10 +213,10 @@ class Realiser:
         found = self._choices.get(where)
         if found is None:
             texts = meaning.forms(self.phrasings.words, group, position)
-            found = self.pieces(
+            pieces = self.pieces(
                 word_forms.attach(texts, position, comma="comma" in flags, definite="the" in flags)
             )
-            self._choices[where] = found
+            found = self._choices[where] = (len(pieces), pieces)
         return found
 
     def positions(self, meaning: Meaning, group: str) -> tuple[str, ...]:
@@ -226,16 +228,24 @@ class Realiser:
             found = self._positions[where] = meaning.positions(self.phrasings.words, group)
         return found
 
-    def _frame_plans(self, frame: Frame, shape: Shape) -> Iterator[Plan | _Draft]:
+    def _place_in(self, frame: Frame, shape: Shape) -> list[Placement]:
+        found = self._of_frame.get((shape, frame.name))
+        if found is None:
+            found = self._of_frame[shape, frame.name] = list(self._find_places(frame, shape))
+        return found
+
+    def _find_places(self, frame: Frame, shape: Shape) -> Iterator[Placement]:
         entry, slots = frame.entry, frame.slots
-        if shape.modality not in entry.modality or entry.negates != (shape.mode == "absent"):
+        if entry.negates != (shape.mode == "absent") or (entry.asserts and shape.mode == "resolved"):
             return
-        if entry.asserts and shape.mode == "resolved":
-            return
-        limits = self.phrasings.layout.limits
         named = [name for name in word_forms.POSITIONS if name in slots]
         options = shape.options(frame, ["adj", *named])
+        if not all(options) and shape.groups:
+            return
         must = [name for name in named if name not in ("post", "exist")]
+        if len(must) > len(shape.groups):
+            return
+        limits = self.phrasings.layout.limits
         for placed in itertools.product(*options):
             if placed.count("adj") > limits["adj"] or placed.count("post") > limits["post"]:
                 continue
@@ -246,83 +256,30 @@ class Realiser:
                 continue  # "with … with …"
             yield from self._orderings(frame, shape, where)
 
-    def _orderings(self, frame: Frame, shape: Shape, where: dict[str, str]) -> Iterator[Plan | _Draft]:
-        adjectives = [group for group, slot in where.items() if slot == "adj"]
+    def _orderings(self, frame: Frame, shape: Shape, where: dict[str, str]) -> Iterator[Placement]:
+        definite = "the_np" in frame.slots or ("of_np" in frame.slots and not shape.is_new)
+        posts = [f"{group}.post" for group in self.phrasings.layout.post_order if where.get(group) == "post"]
+        if posts and frame.post_closes:
+            posts[-1] += ".comma"
+        others = {slot: f"{group}.{slot}" for group, slot in where.items() if slot not in ("adj", "post")}
+        before = [group for group, slot in where.items() if slot == "adj"]
+        suffix = ".adj.the" if definite else ".adj"
         seen = set()
         for order in self._orders:
-            chosen = tuple(sorted(adjectives, key=order.index))
-            if chosen not in seen:
-                seen.add(chosen)
-                yield _Draft(frame, shape, where, chosen)
+            adjectives = tuple(group + suffix for group in sorted(before, key=order.index))
+            if adjectives not in seen:
+                seen.add(adjectives)
+                yield Placement(frame, adjectives, tuple(posts), others, "count" in before)
 
-    def _assemble(
-        self, frame: Frame, shape: Shape, where: dict[str, str], adjectives: tuple[str, ...]
-    ) -> Plan:
-        parts: list[Pieces | str] = []
-        posts = [group for group in self.phrasings.layout.post_order if where.get(group) == "post"]
-        verbs = {
-            "be": agree("is|are", shape.plural),
-            "has": agree("has|have", shape.plural),
-            "shows": agree("shows|show", shape.both_sides),
-            "contains": agree("contains|contain", shape.both_sides),
-        }
-        for index, (is_slot, text) in enumerate(frame.segments):
-            if not is_slot:
-                parts.append((self.piece(text),))
-            elif text in ("np", "a_np", "the_np", "of_np"):
-                parts += self._noun_phrase(text, shape, adjectives)
-            elif text == "post":
-                follows = frame.segments[index + 1][1] if index + 1 < len(frame.segments) else ""
-                closing = follows.startswith(" ")
-                parts += [
-                    f"{group}.post.comma" if closing and group == posts[-1] else f"{group}.post"
-                    for group in posts
-                ]
-            elif text == "lead":
-                parts.append(self._leads(shape.modality))
-            elif text in verbs:
-                parts.append((self.piece(verbs[text]),))
-            else:
-                group = next((group for group, slot in where.items() if slot == text), None)
-                if group is None:  # only "exist" may stand empty
-                    parts.append((self.piece(agree("there is|are", shape.plural)),))
-                else:
-                    parts.append(f"{group}.{text}")
-        return Plan(frame.name, tuple(self._joined(parts)))
-
-    def _joined(self, parts: list[Pieces | str]) -> Iterator[Pieces | str]:
-        """Join neighbouring literals, so that a sentence has fewer parts to pick."""
-        pending = ""
-        for part in parts:
-            if not isinstance(part, str) and len(part) == 1:
-                pending += part[0].text
-                continue
-            if pending:
-                yield (self.piece(pending),)
-                pending = ""
-            yield part
-        if pending:
-            yield (self.piece(pending),)
-
-    def _noun_phrase(self, slot: str, shape: Shape, adjectives: tuple[str, ...]) -> list[Pieces | str]:
-        parts: list[Pieces | str] = []
-        definite = slot == "the_np" or (slot == "of_np" and not shape.is_new)
-        if definite:
-            parts.append((self.piece("the "),))
-        elif slot != "np" and shape.article and not (shape.counts_one and "count" in adjectives):
-            parts.append(ARTICLE)
-        parts += [f"{group}.adj.the" if definite else f"{group}.adj" for group in adjectives]
-        parts.append(NOUN)
-        return parts
-
-    def _leads(self, modality: Modality) -> Pieces:
+    def _leads(self, modality: Modality) -> Choice:
         leads = self.phrasings.layout.leads
         texts = [*leads.both, *(leads.xr if modality == "xr" else leads.ct)]
         empty = round(len(texts) * leads.none_weight / (1 - leads.none_weight))
-        return self.pieces([""] * empty + texts)
+        pieces = self.pieces([""] * empty + texts)
+        return len(pieces), pieces
 
 
-def _place(ontology: Ontology, entry: FindingEntry, state: Mapping[str, Any]) -> tuple[Site | None, str]:
+def _place(ontology: Ontology, entry: FindingEntry, state: Mapping[str, Any]) -> Site | None:
     """The site that a state's place is said of: the first that has what the state gives."""
     for name in entry.sites:
         site = ontology.anatomy.sites[name]
@@ -332,40 +289,55 @@ def _place(ontology: Ontology, entry: FindingEntry, state: Mapping[str, Any]) ->
             continue
         if state.get("laterality") in ("left", "right", "bilateral") and site.sides != "paired":
             continue
-        return site, name
-    return None, ""
+        return site
+    return None
 
 
 Mode = Literal["present", "absent", "resolved"]
+MODALITIES: tuple[Modality, ...] = ("xr", "ct")
+NOUN_PHRASES = frozenset({"np", "a_np", "the_np", "of_np"})
+#: Slots that are a verb: singular, plural.
+VERBS = {
+    "be": ("is", "are"),
+    "has": ("has", "have"),
+    "shows": ("shows", "show"),
+    "contains": ("contains", "contain"),
+    "exist": ("there is", "there are"),
+}
+#: Fields of a state that phrasings can say.
+SAID = {"finding", "presence", *(field for fields in GROUPS.values() for field in fields)}
 
 
-class _Own(dict[str, Pieces]):
-    """The choices of one state by slot key, looked up when a plan first asks for them."""
+class _Own(dict[str, Choice]):
+    """The choices of one state by slot key, looked up when a sentence first asks for them."""
 
-    def __init__(
-        self, realiser: Realiser, meaning: Meaning, numbers: dict[str, dict[str, list[str]]]
-    ) -> None:
+    def __init__(self, realiser: Realiser, meaning: Meaning, numbers: dict[str, dict[str, list[str]]]) -> None:
         super().__init__()
         self.realiser = realiser
         self.meaning = meaning
         self.numbers = numbers
 
-    def __missing__(self, key: str) -> Pieces:
+    def __missing__(self, key: str) -> Choice:
         group, position, *flags = key.split(".")
         if group in self.numbers:
             said = [agree(text, self.meaning.plural) for text in self.numbers[group][position]]
-            found = self.realiser.pieces(
+            pieces = self.realiser.pieces(
                 word_forms.attach(said, position, comma="comma" in flags, definite="the" in flags)
             )
+            found = (len(pieces), pieces)
         else:
             found = self.realiser.choices(self.meaning, key)
         self[key] = found
         return found
 
-    def counted(self, key: str) -> tuple[int, Pieces]:
-        """Return the choices for a slot key with their number."""
-        found = self[key]
-        return len(found), found
+
+class _Voice(NamedTuple):
+    """A state with terms that agree alike."""
+
+    placements: list[list[Placement]]
+    own: _Own
+    plural: bool
+    article: bool
 
 
 class Speaker:
@@ -380,75 +352,88 @@ class Speaker:
     ) -> None:
         self.realiser = realiser
         self.articles = realiser.articles
+        self.lead = realiser.lead(modality)
         ontology = realiser.ontology
         tag = state["finding"]
         entry = ontology.findings[tag]
         mode: Mode = "present"
         if state.get("presence") == "absent":
             mode = "resolved" if state.get("temporal_change") == "resolved" else "absent"
-        site, _ = _place(ontology, entry, state)
+        site = _place(ontology, entry, state)
         values = word_forms.group_values(state)
-        unsaid = (
-            set(state) - {"finding", "presence"} - {field for fields in GROUPS.values() for field in fields}
-        )
+        unsaid = [field for field in state if field not in SAID]
         if unsaid:
-            raise RadgenError(f"no phrasing states {', '.join(sorted(unsaid))} of '{tag}'")
+            raise RadgenError(f"no phrasing states {', '.join(unsaid)} of '{tag}'")
         if "place" in values and site is None:
             raise RadgenError(f"'{tag}' sits in no site that has {values['place']}")
-        chosen = list(terms) if terms is not None else entry.terms
+        chosen: Sequence[Term] = entry.terms if terms is None else terms
         if realiser.term_filter is not None:
             chosen = [term for term in chosen if realiser.term_filter(tag, term)]
         number = [True, False] if mode == "absent" else [is_plural(state)]
-        own_forms = word_forms.own_forms(realiser.phrasings.words, state)
-        self.variants: list[tuple[list[list[Plan | _Draft]], _Own]] = []
+        numbers = word_forms.own_forms(realiser.phrasings.words, state)
+        self.is_new = state.get("temporal_change") == "new"
+        self.counts_one = values.get("count") == "one"
+        self.both_sides = state.get("laterality") == "bilateral"
+        self.voices: list[_Voice] = []
         self.weights: list[int] = []
         for plural, with_article, nouns in _noun_classes(chosen, number, state):
             meaning = Meaning(finding_classes(entry), site, plural, values)
-            shape = Shape(
-                modality=modality,
-                mode=mode,
-                plural=plural,
-                article=with_article,
-                counts_one=values.get("count") == "one",
-                both_sides=state.get("laterality") == "bilateral",
-                is_new=state.get("temporal_change") == "new",
-                groups=tuple(
-                    (group, realiser.positions(meaning, group)) for group in GROUPS if group in values
-                ),
-            )
-            plans = realiser.plans(shape)
-            if plans:
-                own = _Own(realiser, meaning, own_forms)
-                own[NOUN] = realiser.pieces(nouns)
-                self.variants.append((plans, own))
+            groups = tuple((group, realiser.positions(meaning, group)) for group in GROUPS if group in values)
+            placements = realiser.placements(Shape(mode, self.is_new, groups), modality)
+            if placements:
+                own = _Own(realiser, meaning, numbers)
+                own[NOUN] = (len(nouns), realiser.pieces(nouns))
+                self.voices.append(_Voice(placements, own, plural, with_article))
                 self.weights.append(len(nouns))
-        if not self.variants:
+        if not self.voices:
             fields = ", ".join(name for name in state if name not in ("finding", "presence")) or "presence"
             raise RadgenError(f"no phrasing states exactly {fields} of '{tag}' ({modality})")
         self.total = sum(self.weights)
 
-    def _pick(self, draw: Draw) -> tuple[Plan, _Own]:
-        variants = self.variants
+    def _draw(self, draw: Draw) -> tuple[str, list[Choice]]:
+        """Draw a frame with its placements, and return its name and the choices of its parts."""
         index = 0
-        if len(variants) > 1:
+        if len(self.voices) > 1:
             ticket = draw() * self.total
-            while index < len(variants) - 1 and ticket >= self.weights[index]:
+            while index < len(self.weights) - 1 and ticket >= self.weights[index]:
                 ticket -= self.weights[index]
                 index += 1
-        plans, own = variants[index]
-        same_frame = plans[int(draw() * len(plans))]
-        place = int(draw() * len(same_frame))
-        plan = same_frame[place]
-        if plan.__class__ is _Draft:
-            plan = self.realiser.finish(same_frame, place)
-        return plan, own  # type: ignore[return-value]  # a draft has become a plan
+        voice = self.voices[index]
+        of_frame = voice.placements[int(draw() * len(voice.placements))]
+        placement = of_frame[int(draw() * len(of_frame))]
+        return placement.frame.name, self._parts(placement, voice)
+
+    def _parts(self, placement: Placement, voice: _Voice) -> list[Choice]:
+        """Return the choices of each part of a sentence, in order."""
+        own, literal = voice.own, self.realiser.literal
+        out: list[Choice] = []
+        for is_slot, text in placement.frame.segments:
+            if not is_slot:
+                out.append(literal(text))
+            elif text == "post":
+                out += [own[key] for key in placement.posts]
+            elif text in NOUN_PHRASES:
+                if text == "the_np" or (text == "of_np" and not self.is_new):
+                    out.append(literal("the "))
+                elif text != "np" and voice.article and not (self.counts_one and placement.counted):
+                    out.append(_ARTICLE)
+                out += [own[key] for key in placement.adjectives]
+                out.append(own[NOUN])
+            elif text == "lead":
+                out.append(self.lead)
+            elif text in placement.others:
+                out.append(own[placement.others[text]])
+            else:
+                plural = self.both_sides if text in ("shows", "contains") else voice.plural
+                out.append(literal(VERBS[text][plural]))
+        return out
 
     def say(self, rng: random.Random) -> Said:
         """Return one sentence; frame, order, synonym and surface forms are drawn independently."""
         draw = rng.random
-        plan, own = self._pick(draw)
-        (text, mask), *_ = self._fill(self._resolve(plan.parts, own), 1, draw)
-        return Said(text[0].upper() + text[1:], mask, plan.frame)
+        frame, parts = self._draw(draw)
+        ((text, mask),) = self._fill(parts, 1, draw)
+        return Said(text[0].upper() + text[1:], mask, frame)
 
     def say_some(
         self, rng: random.Random, heads: int = 3, tails: int = 3
@@ -459,10 +444,13 @@ class Speaker:
         sentences draws them from many such calls.
         """
         draw = rng.random
-        plan, own = self._pick(draw)
-        head, tail = plan.halves
-        first = self._fill(self._resolve(head, own), heads, draw)
-        second = self._fill(self._resolve(tail, own), tails, draw) if tail else _NOTHING
+        frame, parts = self._draw(draw)
+        open_parts = [place for place, part in enumerate(parts) if part[0] > 1]
+        cut = open_parts[len(open_parts) // 2] if len(open_parts) > 1 else len(parts)
+        if parts[cut - 1] is _ARTICLE:  # an article stays with what follows
+            cut += 1
+        first = self._fill(parts[:cut], heads, draw)
+        second = self._fill(parts[cut:], tails, draw) if cut < len(parts) else _NOTHING
         out = []
         for start, mask in first:
             if start:
@@ -470,19 +458,11 @@ class Speaker:
                 out += [(start + end, mask | more) for end, more in second]
             else:
                 out += [(end[0].upper() + end[1:], mask | more) for end, more in second]
-        return plan.frame, out
+        return frame, out
 
-    @staticmethod
-    def _resolve(parts: tuple[Pieces | str, ...], own: _Own) -> list[tuple[int, Pieces]]:
-        """Return the choices of each part with their number; none for an article."""
-        return [
-            (len(part), part) if part.__class__ is tuple else (0, ()) if part is ARTICLE else own.counted(part)  # type: ignore[arg-type, misc]
-            for part in parts
-        ]
-
-    def _fill(self, parts: list[tuple[int, Pieces]], times: int, draw: Draw) -> dict[tuple[str, int], None]:
+    def _fill(self, parts: list[Choice], times: int, draw: Draw) -> Filled:
         """Draw up to ``times`` different texts with their masks, in the order in which they came."""
-        out: dict[tuple[str, int], None] = {}
+        out: Filled = {}
         for _ in range(times):
             texts: list[str] = []
             mask, hole = 0, -1
@@ -506,15 +486,13 @@ class Speaker:
         return out
 
     def phrasings(self) -> int:
-        """Return how many different choices of plan and forms there are (an upper bound on sentences)."""
+        """Return how many different choices of placement and forms there are (an upper bound on texts)."""
         total = 0
-        for plans, own in self.variants:
-            for same_frame, place in [(same, place) for same in plans for place in range(len(same))]:
-                plan = self.realiser.finish(same_frame, place)
+        for voice in self.voices:
+            for placement in itertools.chain.from_iterable(voice.placements):
                 product = 1
-                for part in plan.parts:
-                    if part is not ARTICLE:
-                        product *= len(set(own[part] if isinstance(part, str) else part))
+                for _, pieces in self._parts(placement, voice):
+                    product *= max(1, len(set(pieces)))
                 total += product
         return total
 

@@ -108,7 +108,7 @@ def measure(axis: str, rows: int, repeats: int) -> dict[str, float]:
     blocks = schedule(recipe)
     per_block = ontology.axes.rows_per_context
     gc.disable()  # as in a worker process
-    for job in itertools.islice(blocks, 400):  # plans and surface forms are made once a process
+    for job in itertools.islice(blocks, 1000):  # plans and surface forms are found once a process
         recipe.block(job)
     ours, theirs = [], []
     for repeat in range(repeats):

@@ -95,6 +95,7 @@ class Pool:
         self.realiser = realiser
         self.modality = modality
         self.rng = rng
+        self.draw = rng.random
         self.speakers: dict[int, Speaker | None] = {}
         self.waiting: dict[int, dict[Split, list[Text]]] = {}
         self.seen: set[int] = set()
@@ -121,16 +122,21 @@ class Pool:
         """Whether so many texts of a state wait for a split."""
         return len(self.waiting[index][split]) >= texts
 
+    def pop(self, index: int) -> Text | None:
+        """Return a text of a state for train: `take` for the common case."""
+        bucket = self.waiting[index]["train"]
+        if not bucket:
+            return self.take(index, "train")
+        place = int(self.draw() * len(bucket))
+        text = bucket[place]
+        bucket[place] = bucket[-1]
+        bucket.pop()
+        return text
+
     def take(self, index: int, split: Split, suits: Callable[[Text], bool] | None = None) -> Text | None:
         """Return a text of a state that lies in a split and suits, or None when patience runs out."""
         bucket = self.waiting[index][split]
-        draw = self.rng.random
-        if suits is None and bucket and split == "train":  # the common case
-            place = int(draw() * len(bucket))
-            text = bucket[place]
-            bucket[place] = bucket[-1]
-            bucket.pop()
-            return text
+        draw = self.draw
         looked = 0
         for attempt in range(PATIENCE):
             while (count := len(bucket)) > looked:

@@ -208,7 +208,7 @@ class _Maker:
         """Make one row, or count which filter took it."""
         a, p, n = triple
         pool = self.pool
-        anchor = pool.take(a, split)
+        anchor = pool.pop(a) if split == "train" else pool.take(a, split)
         if anchor is None:
             self.block.rejected["no text in the split"] += 1
             return
@@ -228,7 +228,7 @@ class _Maker:
         if self.rng.random() < self.trap_share:
             # The negative that shares the most words, so that words alone do not tell it from the positive.
             negative = pool.nearest(n, split, mask, near)
-        negative = negative or pool.take(n, split)
+        negative = negative or (pool.pop(n) if split == "train" else pool.take(n, split))
         if negative is None:
             self.block.rejected["no text in the split"] += 1
             return

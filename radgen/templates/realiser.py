@@ -436,7 +436,7 @@ class Speaker:
         return Said(text[0].upper() + text[1:], mask, frame)
 
     def say_some(
-        self, rng: random.Random, heads: int = 3, tails: int = 3
+        self, rng: random.Random, heads: int = 4, tails: int = 3
     ) -> tuple[str, list[tuple[str, int]]]:
         """Return a frame and up to ``heads * tails`` sentences (text, mask) of it.
 

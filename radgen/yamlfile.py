@@ -154,11 +154,25 @@ def validate(model: type[M], data: Any, sources: list[Source], prefix: Loc = ())
         problems = []
         for item in error.errors():
             loc = prefix + tuple(part for part in item["loc"])
-            problems.append(f"{where(sources, loc)}: {'.'.join(map(str, loc))}: {_explain(item, model)}")
+            problems.append(f"{where(sources, loc)}: {'.'.join(map(str, loc))}: {explain(item, model)}")
         raise OntologyError(problems) from None
 
 
-def _explain(item: Any, model: type[BaseModel]) -> str:
+_SHAPES = {
+    "dict_type": "a mapping (key: value)",
+    "model_type": "a mapping (key: value)",
+    "model_attributes_type": "a mapping (key: value)",
+    "list_type": "a list",
+    "string_type": "text",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+}
+
+
+def explain(item: Any, model: type[BaseModel]) -> str:
+    """Say what was expected instead of what one pydantic error found, with the nearest right word."""
     kind, given = item["type"], item.get("input")
     if kind == "extra_forbidden":
         key = str(item["loc"][-1])
@@ -170,6 +184,8 @@ def _explain(item: Any, model: type[BaseModel]) -> str:
         return f"expected {expected}, found {given!r}{did_you_mean(str(given), words)}"
     if kind == "missing":
         return f"expected a value for '{item['loc'][-1]}', found none"
+    if kind in _SHAPES:
+        return f"expected {_SHAPES[kind]}, found {given!r}"
     return f"{item['msg'][0].lower()}{item['msg'][1:]}, found {given!r}"
 
 

@@ -105,7 +105,7 @@ def _entry_problems(
 
 
 def _axis_problems(axes: AxesFile, sources: list[Source]) -> list[str]:
-    out = []
+    out: list[str] = []
     for name, axis in axes.axes.items():
         if axis.kind != "side" and axis.sigma is None:
             out.append(problem(sources, ("axes", name), "expected sigma, found none"))
@@ -120,7 +120,7 @@ def _axis_problems(axes: AxesFile, sources: list[Source]) -> list[str]:
 def _shared_forms(found: FindingsFile, sources: list[Source]) -> list[str]:
     """A surface form that names two findings would make the extractor guess."""
     owner: dict[str, str] = {}
-    out = []
+    out: list[str] = []
     for tag, entry in found.findings.items():
         forms: set[str] = set()
         for key, terms in (

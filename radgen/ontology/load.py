@@ -6,15 +6,17 @@ import functools
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from radgen.errors import OntologyError, RadgenError, did_you_mean, unknown
 from radgen.ontology import checks
 from radgen.ontology.finding import Finding
+from radgen.ontology.mistakes import every_problem, place
 from radgen.ontology.schema import (
     AliasEntry,
     AnatomyFile,
@@ -27,14 +29,14 @@ from radgen.ontology.schema import (
     Site,
     TagsFile,
 )
-from radgen.yamlfile import Source, merge, read_yaml, validate
+from radgen.yamlfile import Source, explain, merge, read_yaml, validate
 
 #: Sections of a user's file that this loader reads, and the model that checks each.
 SECTIONS: dict[str, str] = {
-    **{name: "findings" for name in FindingsFile.model_fields},
-    **{name: "axes" for name in AxesFile.model_fields},
-    **{name: "anatomy" for name in AnatomyFile.model_fields},
-    **{name: "families" for name in FamiliesFile.model_fields},
+    **dict.fromkeys(FindingsFile.model_fields, "findings"),
+    **dict.fromkeys(AxesFile.model_fields, "axes"),
+    **dict.fromkeys(AnatomyFile.model_fields, "anatomy"),
+    **dict.fromkeys(FamiliesFile.model_fields, "families"),
 }
 #: Sections that other parts of radgen read from the same file.
 OTHER_SECTIONS = ("words", "frames", "leads", "combinations", "radsim", "radthought", "reports", "lexicon")
@@ -93,7 +95,7 @@ class Ontology:
         if name in self.axes.controlled:
             name = self.axes.controlled[name].axis
         if name in self.axes.axes:
-            return self.axes.axes[name]  # type: ignore[index]  # membership is checked above
+            return self.axes.axes[name]
         raise RadgenError(unknown("axis", name, [*self.axes.axes, *self.axes.controlled]))
 
     def sites(self, tag: str) -> Iterator[tuple[str, Site]]:
@@ -167,7 +169,21 @@ def load_ontology(paths: Sequence[str | Path] = ()) -> Ontology:
         RadgenError: a file cannot be read.
     """
     key = tuple(str(Path(path).resolve()) for path in paths)
-    return _load() if not key else build_ontology(_user_sources(paths))
+    if not key:
+        return _load()
+    users = _user_sources(paths)
+    try:
+        return build_ontology(users)
+    except OntologyError as error:
+        problems = set(error.problems)
+        for index, source in enumerate(users):
+            before, after = users[:index], users[index + 1 :]
+            problems.update(every_problem(source, partial(_build_among, before, after)))
+        raise OntologyError(sorted(problems, key=place)) from None
+
+
+def _build_among(before: list[Source], after: list[Source], source: Source) -> Ontology:
+    return build_ontology([*before, source, *after])
 
 
 @functools.cache
@@ -187,7 +203,12 @@ def build_ontology(users: Sequence[Source]) -> Ontology:
     tag_sources = packaged(here, "tags.yaml")
     problems: list[str] = []
     models: dict[str, Any] = {}
-    shapes = {"axes": AxesFile, "anatomy": AnatomyFile, "families": FamiliesFile, "findings": FindingsFile}
+    shapes: dict[str, type[BaseModel]] = {
+        "axes": AxesFile,
+        "anatomy": AnatomyFile,
+        "families": FamiliesFile,
+        "findings": FindingsFile,
+    }
     for name, sources in groups.items():
         every = [*sources, *users]
         try:
@@ -232,5 +253,5 @@ def _check_aliases(found: FindingsFile, sources: list[Source]) -> list[str]:
         except ValidationError as error:
             for item in error.errors():
                 loc = ("aliases", tag, "with", *item["loc"])
-                problems.append(checks.problem(sources, loc, item["msg"]))
+                problems.append(checks.problem(sources, loc, explain(item, Finding)))
     return problems

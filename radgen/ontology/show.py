@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Literal
 
 from rich import box
 from rich.console import Console
@@ -47,12 +48,19 @@ def print_list(ontology: Ontology, found: dict[str, FindingEntry], *, every_tag:
         sys.stdout.writelines("\t".join(row) + "\n" for row in (COLUMNS, *rows))
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=f"{len(rows)} of {len(ontology.tags)} tags")
-    for name in COLUMNS:
-        table.add_column(name, justify="right" if name == "reports" else "left", overflow="fold")
-    table.columns[0].style = "bold"
-    table.columns[4].style = "dim"
+    wide = ("tag", "kind", "system", "axes", "reports")
+    shown = [COLUMNS.index(name) for name in (wide if console.width >= 110 else ("tag", "axes", "reports"))]
+    for index in shown:
+        name = COLUMNS[index]
+        whole = name in ("tag", "kind", "reports")
+        style = {"tag": "bold", "axes": "dim"}.get(name)
+        justify: Literal["left", "right"] = "right" if name == "reports" else "left"
+        table.add_column(name, justify=justify, no_wrap=whole, style=style)
     for row in rows:
-        table.add_row(*map(Text, row[:-1]), f"{int(row[-1]):,}" if row[-1] else "")
+        # What an alias means and why a tag is no finding stand where a finding has its axes.
+        axes = row[COLUMNS.index("axes")] if row[0] in found else row[1]
+        cells = [axes if COLUMNS[index] == "axes" else row[index] for index in shown]
+        table.add_row(*map(Text, cells[:-1]), f"{int(cells[-1]):,}" if cells[-1] else "")
     console.print(table)
 
 

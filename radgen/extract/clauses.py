@@ -1,0 +1,699 @@
+"""One sentence: which items belong to which finding, and what is said of each finding.
+
+A sentence is cut into clauses at full breaks ("; but"). In a clause every finding is a mention; the items
+between two mentions are divided: what can stand before a noun goes to the next mention, the rest to the
+one before. Negation and hedges reach forward along coordinated mentions, predicates reach back along them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from radgen.extract.lexicon import Lexicon
+from radgen.extract.matching import Item
+from radgen.extract.places import Place
+
+#: Kinds of item that may stand before the noun they belong to.
+_MODIFIERS = frozenset(("attribute", "place", "site", "size", "count", "level", "number", "ignore"))
+_JOINS = frozenset(("and", "or", "versus", "comma"))
+_SEPARATORS = frozenset((*_JOINS, "det", "ignore"))
+#: Attributes of a listed finding that show that a list of denied findings has ended before it.
+_AFFIRMING = frozenset(("severity", "temporal_change", "count", "count_category", "size_mm", "certainty"))
+_RESTRICTING = frozenset(("new", "severe", "increased"))
+
+
+class Mention:
+    """A finding named in a sentence, and everything that the sentence says of it."""
+
+    __slots__ = (
+        "attrs",
+        "certainty",
+        "definite",
+        "dropped",
+        "end",
+        "find",
+        "item",
+        "largest",
+        "negated",
+        "normal",
+        "places",
+        "plural",
+        "site",
+        "start",
+    )
+
+    def __init__(self, item: Item | None, find: tuple[str, dict[str, Any], bool]) -> None:
+        self.item = item
+        self.find = find
+        self.attrs: dict[str, Any] = dict(find[1])
+        self.places: list[Place] = []
+        self.site: str | None = None
+        self.negated = False
+        self.certainty: str | None = None
+        self.normal = False
+        self.dropped: str | None = None
+        self.definite = False
+        self.largest = False
+        self.plural = find[2]
+        self.start = item.start if item else 0
+        self.end = item.end if item else 0
+
+    @property
+    def tag(self) -> str:
+        """Return the canonical finding."""
+        return self.find[0]
+
+    def cover(self, item: Item) -> None:
+        """Extend the evidence to an item."""
+        self.start = min(self.start, item.start)
+        self.end = max(self.end, item.end)
+
+
+class Reader:
+    """Reads the items of one sentence into mentions."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self.lexicon = lexicon
+
+    def read(self, items: list[Item]) -> tuple[list[Mention], list[Mention]]:
+        """Return the mentions of a sentence, and what it says of something named before it."""
+        mentions: list[Mention] = []
+        orphans: list[Mention] = []
+        first = 0
+        for at in range(len(items) + 1):
+            if at == len(items) or items[at].kind == "break":
+                if at > first:
+                    self._clause(items[first:at], mentions, orphans)
+                first = at + 1
+        return mentions, orphans
+
+    # --- one clause ---
+
+    def _clause(self, items: list[Item], mentions: list[Mention], orphans: list[Mention]) -> None:
+        nouns = self._subjects(items)
+        heads = [
+            index for index, item in enumerate(items) if item.kind == "find" or item.kind == "pronoun" or index in nouns
+        ]
+        heads = self._drop_repeats(items, heads, nouns)
+        if not heads:
+            orphan = self._orphan(items)
+            if orphan is not None:
+                if mentions:
+                    _merge_orphan(mentions[-1], orphan)
+                else:
+                    orphans.append(orphan)
+            return
+        starts = [0]
+        for previous, head in zip(heads, heads[1:], strict=False):
+            starts.append(_start(items, previous, head))
+        groups: list[list[Mention]] = []
+        state = _State()
+        limited = any(item.kind == "limited" for item in items)
+        for number, head in enumerate(heads):
+            item = items[head]
+            if head in nouns:
+                group = [Mention(item, (tag, {}, False)) for tag in nouns[head][0]]
+                for mention in group:
+                    mention.normal = nouns[head][1]
+                    mention.negated = nouns[head][1]
+                    for key, value in nouns[head][2].items():
+                        mention.attrs[key] = value
+                    for used in nouns[head][3]:
+                        mention.cover(used)
+            elif item.kind == "pronoun":
+                group = [Mention(item, ("", {}, False))]
+            else:
+                group = [Mention(item, find) for find in item.phrase.find]
+            groups.append(group)
+            bare = number > 0 and _is_bare(items, heads[number - 1], starts[number])
+            self._scope(items, heads, starts, number, groups, state)
+            linked = [group]
+            if bare and number > 0 and not item.kind == "pronoun":
+                state.linked.append(group)
+                linked = state.linked
+            else:
+                state.linked = [group]
+                linked = state.linked
+            region = items[starts[number] : head]
+            self._before(region, group, item)
+            stop = starts[number + 1] if number + 1 < len(heads) else len(items)
+            self._after(items, head + 1, stop, group, linked)
+        for group in groups:
+            for mention in group:
+                if mention.tag:
+                    if limited and mention.tag in self.lexicon.quality:
+                        mention.dropped = "limited"
+                    mentions.append(mention)
+                elif mentions and not groups.index(group):
+                    _merge_orphan(mentions[-1], mention)
+                elif not groups.index(group):
+                    orphans.append(mention)
+
+    def _drop_repeats(self, items: list[Item], heads: list[int], nouns: dict[int, Any]) -> list[int]:
+        """Drop pronouns that a finding in the same clause makes superfluous ("a nodule, which ... it")."""
+        real = [head for head in heads if items[head].kind != "pronoun"]
+        if not real:
+            return heads
+        return [head for head in heads if items[head].kind != "pronoun" or head < real[0]]
+
+    def _subjects(self, items: list[Item]) -> dict[int, tuple[list[str], bool, dict[str, Any], list[Item]]]:
+        """Pair subjects with what says that they are normal or abnormal; return index to reading."""
+        subjects = [
+            index
+            for index, item in enumerate(items)
+            if (item.kind == "subject" or item.phrase.subject and item.kind in ("site", "place") or item.kind == "place" and item.attrs.get("lung"))
+            and not _in_phrase(items, index)
+        ]
+        judged: dict[int, tuple[list[str], bool, dict[str, Any], list[Item]]] = {}
+        if subjects:
+            marks = [
+                index
+                for index, item in enumerate(items)
+                if item.kind == "normal" or item.phrase.abnormal and item.kind != "subject" and item.kind != "break"
+            ]
+            taken: set[int] = set()
+            for mark in marks:
+                self._pair(items, subjects, mark, judged, taken)
+            self._spread(items, subjects, judged)
+        for index, item in enumerate(items):
+            if index in judged:
+                continue
+            if item.kind in ("subject", "not_normal", "abnormal"):
+                item.kind = "site" if item.kind == "subject" else "ignore"
+            elif item.kind == "normal":
+                if item.phrase.place:
+                    item.kind = "place"
+                    item.places = [(item.phrase.place.get("laterality"), None, None)]
+                else:
+                    item.kind = "attribute" if item.attrs and "acuity" not in item.attrs else "ignore"
+        return judged
+
+    def _pair(
+        self,
+        items: list[Item],
+        subjects: list[int],
+        mark: int,
+        judged: dict[int, tuple[list[str], bool, dict[str, Any], list[Item]]],
+        taken: set[int],
+    ) -> None:
+        item = items[mark]
+        candidates = []
+        left = [index for index in subjects if index < mark and index not in judged]
+        right = [index for index in subjects if index > mark and index not in judged]
+        if left and _reaches_back(items, left[-1], mark):
+            candidates.append(left[-1])
+        if right and _reaches_on(items, mark, right[0]):
+            candidates.append(right[0])
+        for index in candidates:
+            subject = items[index]
+            tags = subject.phrase.subject or (self._lung_tags() if subject.attrs.get("lung") else [])
+            if item.kind == "normal" and tags:
+                judged[index] = (tags, True, dict(item.attrs), [item])
+            else:
+                names = {*subject.phrase.subject, *(name[3:] for name in subject.phrase.abnormal if name[:3] == "of:")}
+                if subject.attrs.get("lung"):
+                    names |= self._lung_subjects()
+                both = sorted(item.phrase.abnormal & names)
+                if not both:
+                    continue
+                judged[index] = (both[:1], False, {}, [item])
+            item.kind = "verb"
+            taken.add(mark)
+            return
+
+    def _lung_tags(self) -> list[str]:
+        phrase = self.lexicon.phrases.get(("lungs",))
+        return phrase.subject if phrase else []
+
+    def _lung_subjects(self) -> set[str]:
+        phrase = self.lexicon.phrases.get(("lungs",))
+        return {name[3:] for name in phrase.abnormal if name[:3] == "of:"} if phrase else set()
+
+    def _spread(
+        self,
+        items: list[Item],
+        subjects: list[int],
+        judged: dict[int, tuple[list[str], bool, dict[str, Any], list[Item]]],
+    ) -> None:
+        """Let "normal" reach subjects that are coordinated with one that has it."""
+        for order in (list(reversed(subjects)), subjects):
+            for near, far in zip(order, order[1:], strict=False):
+                if near in judged and far not in judged and judged[near][1]:
+                    low, high = min(near, far), max(near, far)
+                    used = judged[near][3]
+                    backwards = far < near
+                    if backwards and used and used[0].start < items[near].start:
+                        continue
+                    if not backwards and used and used[0].start > items[near].start:
+                        continue
+                    between = items[low + 1 : high]
+                    if all(i.kind in ("and", "or", "comma", "det", "place", "attribute", "ignore", "site") for i in between) and (
+                        len(between) > 0 or items[low].end == items[high].start
+                    ):
+                        tags = items[far].phrase.subject or (self._lung_tags() if items[far].attrs.get("lung") else [])
+                        if tags:
+                            judged[far] = (tags, True, dict(judged[near][2]), used)
+
+    # --- scope ---
+
+    def _scope(
+        self,
+        items: list[Item],
+        heads: list[int],
+        starts: list[int],
+        number: int,
+        groups: list[list[Mention]],
+        state: _State,
+    ) -> None:
+        """Decide whether a mention is denied, hedged or no current finding, from what stands before it."""
+        group = groups[number]
+        region = items[starts[number] : heads[number]]
+        if number:
+            between = items[heads[number - 1] + 1 : starts[number]]
+            separators = _last_separators(between)
+            finite = any(item.kind == "verb" or item.kind == "post_negation" or item.phrase.predicate for item in between)
+            self._continue(items, heads, starts, number, region, separators, finite, state)
+        for item in region:
+            kind = item.kind
+            if kind == "negation":
+                state.negation = item
+                state.certainty = None
+            elif kind == "relation":
+                level = item.attrs["certainty"]
+                state.certainty = level
+                if level == "cannot_exclude":
+                    state.negation = None
+                state.hedge = item
+            elif kind == "history":
+                state.dropped = "historical"
+            elif kind == "hypothetical":
+                state.dropped = "hypothetical"
+            elif kind == "there" and state.negation is not None and item.start < state.negation.start:
+                pass
+        for mention in group:
+            if mention.normal:
+                continue
+            if state.negation is not None:
+                mention.negated = True
+                mention.cover(state.negation)
+            if state.certainty is not None:
+                mention.certainty = state.certainty
+                if state.hedge is not None:
+                    mention.cover(state.hedge)
+            if state.dropped and not (state.dropped == "historical" and mention.tag in self.lexicon.events):
+                mention.dropped = state.dropped
+        if number and not state.negation:
+            kinds = _last_separators(items[heads[number - 1] + 1 : starts[number]])
+            if kinds & {"or", "versus"}:
+                level = state.certainty or "possible"
+                previous = groups[number - 1]
+                if not any(mention.normal or mention.negated for mention in previous):
+                    for mention in [*previous, *group]:
+                        if mention.certainty is None and mention.tag:
+                            mention.certainty = level
+                    state.certainty = level
+
+    def _continue(
+        self,
+        items: list[Item],
+        heads: list[int],
+        starts: list[int],
+        number: int,
+        region: list[Item],
+        separators: set[str],
+        finite: bool,
+        state: _State,
+    ) -> None:
+        """End the scopes of the mention before this one that do not reach it."""
+        joined = "or" in separators or "versus" in separators
+        fresh = any(item.kind in ("there", "pronoun") for item in region) or "with" in separators
+        relation = any(item.kind == "relation" for item in region)
+        if state.negation is not None:
+            ends = False
+            if joined and not fresh:
+                ends = False
+            elif relation:
+                ends = not any("suggest" in item.phrase.words or "indicate" in item.phrase.words for item in region)
+            elif fresh or finite or not separators & _JOINS and separators:
+                ends = True
+            elif not self._closed(items, heads, starts, number):
+                ends = _affirms(region, "and" in separators)
+            if ends:
+                state.negation = None
+        if state.certainty is not None:
+            bare = not any(item.kind in _MODIFIERS or item.kind == "det" for item in region)
+            if fresh or finite or not (joined or "and" in separators and bare or not separators):
+                state.certainty = None
+                state.hedge = None
+        if state.dropped == "historical" and (fresh or finite or "comma" in separators):
+            state.dropped = None
+
+    def _closed(self, items: list[Item], heads: list[int], starts: list[int], number: int) -> bool:
+        """Whether the list that this mention stands in is closed by "or" further on."""
+        for later in range(number + 1, len(heads)):
+            between = items[heads[later - 1] + 1 : starts[later]]
+            if any(item.kind not in _SEPARATORS and item.kind not in ("place", "site", "level") for item in between):
+                return False
+            kinds = _last_separators(between)
+            if "or" in kinds:
+                return True
+            if any(item.kind in ("there", "negation", "verb") for item in items[starts[later] : heads[later]]):
+                return False
+        return False
+
+    # --- attributes ---
+
+    def _before(self, region: list[Item], group: list[Mention], head: Item) -> None:
+        denied = False
+        for position, item in enumerate(region):
+            kind = item.kind
+            if kind == "negation":
+                denied = True
+            if kind == "det" and item.phrase.words[0] in ("the", "this", "these", "that", "those", "its", "their"):
+                near = all(later.kind in _MODIFIERS for later in region[position + 1 :])
+                if near:
+                    for mention in group:
+                        mention.definite = True
+            if kind in ("attribute", "size", "level", "count", "number", "place", "site"):
+                following = region[position + 1] if position + 1 < len(region) else None
+                if _is_degree(item, following):
+                    continue
+                if denied and "certainty" in item.attrs:
+                    continue
+                for mention in group:
+                    self._give(mention, item, before=True, head=head)
+
+    def _after(
+        self, items: list[Item], start: int, stop: int, group: list[Mention], linked: list[list[Mention]]
+    ) -> None:
+        finite = False
+        preposition = False
+        largest = False
+        denied = False
+        joined = False
+        for index in range(start, stop):
+            item = items[index]
+            kind = item.kind
+            following = items[index + 1] if index + 1 < stop else None
+            if kind == "verb":
+                finite = True
+            elif kind == "prep":
+                preposition = True
+            elif kind == "largest":
+                largest = True
+            elif kind == "comma":
+                preposition = False
+                if largest and following is not None and following.kind not in ("size", "verb"):
+                    largest = False
+            elif kind == "with":
+                preposition = True
+            elif kind in ("and", "or"):
+                joined = True
+            elif kind == "negation":
+                denied = True
+            elif kind == "post_negation":
+                for mention in _all(linked):
+                    mention.negated = True
+                    mention.cover(item)
+            elif kind == "history_after":
+                for mention in _all(linked):
+                    mention.dropped = "historical"
+            elif kind in ("hypothetical", "history"):
+                return
+            elif kind == "relation":
+                continue
+            elif kind in ("attribute", "size", "level", "place", "site", "count"):
+                if _is_degree(item, following):
+                    continue
+                if denied and kind == "attribute":
+                    denied = False
+                    continue
+                if largest and kind != "size":
+                    continue
+                if kind == "count":
+                    continue
+                spread = finite or item.phrase.predicate
+                targets = _all(linked) if spread else group
+                if kind == "place" and preposition and not spread:
+                    targets = [
+                        mention
+                        for mention in _all(linked)
+                        if mention in group or not mention.places and mention.tag not in self.lexicon.unsided
+                    ]
+                if kind == "size":
+                    targets = group
+                for mention in targets:
+                    if spread and mention not in group and mention.negated != group[0].negated:
+                        continue
+                    self._give(mention, item, before=False, joined=joined)
+        if any(mention.dropped == "historical" for mention in group):
+            for mention in group:
+                if mention.negated or mention.attrs.get("temporal_change") == "resolved":
+                    mention.dropped = None
+
+    def _give(self, mention: Mention, item: Item, before: bool, head: Item | None = None, joined: bool = False) -> None:
+        """Let a mention have what an item states."""
+        attrs = mention.attrs
+        kind = item.kind
+        if mention.normal:
+            if kind == "place" and item.places and item.places[0][0] in ("left", "right"):
+                mention.places = [(item.places[0][0], None, None)]
+                mention.cover(item)
+            return
+        if kind == "place":
+            _add_places(mention, item.places, joined)
+            mention.cover(item)
+            return
+        if kind == "site":
+            mention.site = mention.site or item.phrase.place.get("anatomy")
+            return
+        if kind in ("count", "number"):
+            value = item.attrs["count"]
+            if before and (mention.plural or value == 1):
+                attrs.setdefault("count", value)
+                mention.cover(item)
+            return
+        if not item.attrs:
+            return
+        if kind == "size" and mention.tag in self.lexicon.devices and "size_mm" in item.attrs:
+            attrs.setdefault("distance_mm", item.attrs["size_mm"])
+            mention.cover(item)
+            return
+        for name, value in item.attrs.items():
+            if name == "certainty":
+                if mention.certainty is None or not before or value == "cannot_exclude":
+                    mention.certainty = value
+            elif name == "morphology":
+                known = attrs.setdefault("morphology", [])
+                attrs["morphology"] = [*known, *(word for word in value if word not in known)]
+            elif name == "asymmetry":
+                attrs[name] = value
+                if not mention.places:
+                    mention.places = [("bilateral", None, None)]
+            elif name in ("severity", "severity_min", "density") and mention.tag in self.lexicon.devices:
+                continue
+            elif name not in attrs:
+                attrs[name] = value
+        mention.cover(item)
+
+    def _orphan(self, items: list[Item]) -> Mention | None:
+        """Read a clause without a finding: what it says of the finding before it, if it points back."""
+        first = items[0].kind
+        points = any(item.kind in ("pronoun", "largest") for item in items) or first == "verb" or first == "size"
+        if not points or any(item.kind in ("negation", "hypothetical", "history", "site") for item in items):
+            return None
+        orphan = Mention(items[0], ("", {}, False))
+        self._after(items, 0, len(items), [orphan], [[orphan]])
+        return orphan
+
+
+class _State:
+    """The scopes that are open while the mentions of a clause are read."""
+
+    __slots__ = ("certainty", "dropped", "hedge", "linked", "negation")
+
+    def __init__(self) -> None:
+        self.negation: Item | None = None
+        self.certainty: str | None = None
+        self.hedge: Item | None = None
+        self.dropped: str | None = None
+        self.linked: list[list[Mention]] = []
+
+
+def _all(linked: list[list[Mention]]) -> list[Mention]:
+    return [mention for group in linked for mention in group]
+
+
+def _is_degree(item: Item, following: Item | None) -> bool:
+    """Whether a degree word grades the next word and not the finding: "slightly increased"."""
+    if "severity" not in item.attrs or following is None or following.start != item.end:
+        return False
+    if following.kind != "attribute" or not following.attrs:
+        return False
+    return item.phrase.words[-1].endswith("ly") and "severity" not in following.attrs
+
+
+def _add_places(mention: Mention, places: list[Place], joined: bool) -> None:
+    """Combine what two places say: "left" and "lower lobe" are one, two lobes are two."""
+    if not places:
+        return
+    if not mention.places:
+        mention.places = list(places)
+        return
+    if len(places) == 1 and len(mention.places) == 1:
+        old, new = mention.places[0], places[0]
+        if all(a is None or b is None or a == b for a, b in zip(old, new, strict=True)):
+            if not (old[1] and new[2] or old[2] and new[1]) or joined is False:
+                mention.places = [(old[0] or new[0], old[1] or new[1], old[2] or new[2])]
+                return
+    if joined:
+        mention.places += [place for place in places if place not in mention.places]
+
+
+def _merge_orphan(mention: Mention, orphan: Mention) -> None:
+    """Give a finding what a later clause says of "it"."""
+    for name, value in orphan.attrs.items():
+        mention.attrs.setdefault(name, value)
+    if orphan.places:
+        _add_places(mention, orphan.places, False)
+    if orphan.certainty and mention.certainty is None:
+        mention.certainty = orphan.certainty
+    if orphan.negated:
+        mention.negated = True
+    if orphan.item is not None:
+        mention.start = min(mention.start, orphan.start)
+        mention.end = max(mention.end, orphan.end)
+
+
+def _last_separators(between: list[Item]) -> set[str]:
+    """Return the kinds of the separators that stand last before a mention's own words."""
+    kinds: set[str] = set()
+    for item in reversed(between):
+        if item.kind in _JOINS or item.kind == "with":
+            kinds.add(item.kind)
+        elif item.kind not in ("det", "ignore"):
+            break
+    return kinds
+
+
+def _is_bare(items: list[Item], previous: int, start: int) -> bool:
+    return all(item.kind in _SEPARATORS for item in items[previous + 1 : start]) and start > previous + 1
+
+
+def _affirms(region: list[Item], after_and: bool) -> bool:
+    """Whether the words of a listed finding show that it is there: "No pneumothorax, small left effusion"."""
+    for item in region:
+        if item.kind == "place" and not after_and and item.places:
+            return True
+        if item.kind == "size" or item.kind == "det" and item.phrase.words[0] in ("a", "an", "the"):
+            return True
+        if item.kind == "attribute" and any(
+            name in _AFFIRMING and value not in _RESTRICTING for name, value in item.attrs.items()
+        ):
+            return True
+        if item.kind in ("relation", "count", "number"):
+            return True
+    return False
+
+
+def _in_phrase(items: list[Item], index: int) -> bool:
+    """Whether a subject is only the place of something else: "in the lungs", "of the aorta"."""
+    at = index - 1
+    while at >= 0 and items[at].kind in ("det", "place", "attribute", "site", "ignore"):
+        at -= 1
+    return at >= 0 and items[at].kind == "prep"
+
+
+def _reaches_back(items: list[Item], subject: int, mark: int) -> bool:
+    """Whether "normal" is said of a subject before it."""
+    for item in items[subject + 1 : mark]:
+        if item.kind in ("find", "with", "there", "negation", "pronoun", "relation", "break", "subject"):
+            return False
+        if item.kind == "comma" and items[mark].kind != "normal":
+            return False
+    between = items[subject + 1 : mark]
+    commas = [item for item in between if item.kind == "comma"]
+    if commas and mark + 1 < len(items) and items[mark + 1].kind == "subject":
+        return False
+    return True
+
+
+def _reaches_on(items: list[Item], mark: int, subject: int) -> bool:
+    """Whether "normal" stands before its subject: "normal heart size"."""
+    between = items[mark + 1 : subject]
+    return all(item.kind in ("attribute", "det", "place", "ignore", "site", "and") for item in between) and (
+        items[subject].start - items[mark].end <= 5
+    )
+
+
+def _start(items: list[Item], previous: int, head: int) -> int:
+    """Return where the words that belong to the mention at ``head`` begin, after the mention before it."""
+    start = head
+    index = head - 1
+    fronted = False
+    determined = False
+    while index > previous:
+        item = items[index]
+        kind = item.kind
+        if kind in _MODIFIERS:
+            if (item.phrase.predicate and not item.phrase.before) or determined and not fronted and not item.phrase.before:
+                break
+            if kind == "size" and _is_trailing(items, index):
+                break
+            start = index
+        elif kind == "det":
+            if items[index - 1].kind == "prep" and index - 1 > previous and not fronted:
+                return _after_phrase(items, index, head)
+            determined = True
+            start = index
+        elif kind in ("negation", "history", "hypothetical"):
+            return index
+        elif kind == "relation":
+            start = index
+            if index - 1 > previous and items[index - 1].kind in ("negation", "hypothetical"):
+                return index - 1
+            return index
+        elif kind == "there":
+            start = index
+            fronted = True
+        elif kind == "prep":
+            if not fronted:
+                return _after_phrase(items, index, head)
+            start = index
+        elif kind == "comma":
+            if not _adjectival(items, index, previous):
+                break
+        elif kind in ("and", "or"):
+            if not _adjectival(items, index, previous):
+                break
+        elif kind == "verb" and fronted is False and index == previous + 1:
+            break
+        else:
+            break
+        index -= 1
+    return start
+
+
+def _is_trailing(items: list[Item], index: int) -> bool:
+    """Whether a measurement follows its finding ("measuring 5 mm"), so that it cannot open the next one."""
+    return items[index - 1].kind in ("verb", "largest") and items[index - 1].phrase.words[-1][:4] in ("meas", "larg")
+
+
+def _after_phrase(items: list[Item], index: int, head: int) -> int:
+    """Return where a prepositional phrase ends; its place belongs to the mention before."""
+    at = index + 1
+    while at < head and items[at].kind in ("place", "site", "det", "level", "ignore"):
+        at += 1
+    return at
+
+
+def _adjectival(items: list[Item], index: int, previous: int) -> bool:
+    """Whether a comma or "and" joins two adjectives of one noun: "a new, small effusion"."""
+    if index + 1 >= len(items) or items[index + 1].kind not in ("attribute", "size"):
+        return False
+    at = index - 1
+    if at <= previous or items[at].kind not in ("attribute", "size", "count", "number") or items[at].phrase.predicate:
+        return False
+    while at > previous and items[at].kind in ("attribute", "size", "count", "number"):
+        at -= 1
+    return at > previous and items[at].kind in ("det", "negation", "and", "with", "there", "or")

@@ -1,0 +1,124 @@
+"""Phrases of the vocabulary in a sentence: the longest at each place, from left to right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from radgen.extract.lexicon import Lexicon, Phrase
+from radgen.extract.quantities import Quantity, quantities
+from radgen.extract.tokens import Tokens
+
+_END = ""
+
+
+class Item:
+    """One matched stretch of a sentence.
+
+    Attributes:
+        kind: its part in the grammar, see ``lexicon.ROLES``; also "size", "count" and "level".
+        phrase: what the vocabulary says of it.
+        start, end: words covered, end exclusive.
+        attrs: canonical fields that it states.
+        places: for a place, its (laterality, lobe, zone) alternatives.
+    """
+
+    __slots__ = ("attrs", "end", "kind", "phrase", "places", "start")
+
+    def __init__(self, kind: str, phrase: Phrase, start: int, end: int, attrs: dict[str, Any]) -> None:
+        self.kind = kind
+        self.phrase = phrase
+        self.start = start
+        self.end = end
+        self.attrs = attrs
+        self.places: list[tuple[str | None, str | None, str | None]] = []
+
+    def __repr__(self) -> str:
+        return f"{self.kind}[{self.start}:{self.end}]{self.attrs or ''}{self.places or ''}"
+
+
+_BLANK = Phrase()
+
+
+class Matcher:
+    """Finds phrases with a tree of words; the time is linear in the length of the sentence."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self.lexicon = lexicon
+        self.tree: dict[str, Any] = {}
+        self.cased: dict[str, Any] = {}
+        for words, phrase in lexicon.phrases.items():
+            plain = all(word == word.lower() for word in words)
+            node = self.tree if plain else self.cased
+            for word in words:
+                node = node.setdefault(word, {})
+            node[_END] = phrase
+        self.cased_words = frozenset(self.cased)
+
+    def items(self, tokens: Tokens) -> list[Item]:
+        """Return the items of a sentence in order; words outside the vocabulary have none."""
+        lower = tokens.lower
+        masked: dict[int, Quantity] = {}
+        for word in lower:
+            if word[0].isdigit():
+                masked = quantities(tokens)
+                break
+        if not masked:
+            found = self._longest(self.tree, lower, lower)
+        else:
+            keys = list(lower)
+            for quantity in masked.values():
+                for index in range(quantity.start, quantity.end):
+                    keys[index] = "\u00a4"
+            found = self._longest(self.tree, keys, keys)
+        if not self.cased_words.isdisjoint(tokens.words):
+            found = _merge(found, self._longest(self.cased, tokens.words, lower))
+        items = [Item(phrase.kind, phrase, start, end, phrase.attrs) for phrase, start, end in found]
+        if masked:
+            items = [item for item in items if item.start not in masked]
+            items += [Item(q.kind, _BLANK, q.start, q.end, q.attrs) for q in masked.values()]
+            items.sort(key=lambda item: item.start)
+        return items
+
+    @staticmethod
+    def _longest(root: dict[str, Any], words: list[str], other: list[str]) -> list[tuple[Phrase, int, int]]:
+        found = []
+        size = len(words)
+        index = 0
+        while index < size:
+            node = root.get(words[index])
+            if node is None:
+                index += 1
+                continue
+            at = index + 1
+            best = node.get(_END)
+            end = at
+            while at < size:
+                step = node.get(words[at])
+                if step is None:
+                    step = node.get(other[at])
+                    if step is None:
+                        break
+                node = step
+                at += 1
+                phrase = node.get(_END)
+                if phrase is not None:
+                    best = phrase
+                    end = at
+            if best is not None:
+                found.append((best, index, end))
+                index = end
+            else:
+                index += 1
+        return found
+
+
+def _merge(
+    plain: list[tuple[Phrase, int, int]], cased: list[tuple[Phrase, int, int]]
+) -> list[tuple[Phrase, int, int]]:
+    """Put abbreviations over what they cover, unless a longer phrase holds them."""
+    for phrase, start, end in cased:
+        clash = [found for found in plain if found[1] < end and start < found[2]]
+        if all(found[2] - found[1] <= end - start for found in clash):
+            plain = [found for found in plain if found not in clash]
+            plain.append((phrase, start, end))
+    return sorted(plain, key=lambda found: found[1])

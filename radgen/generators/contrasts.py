@@ -9,7 +9,6 @@ from typing import Any
 
 import orjson
 
-from radgen.errors import RadgenError, unknown
 from radgen.generators import contexts as ctx
 from radgen.generators.blocks import (
     Block,
@@ -114,8 +113,7 @@ class Contrasts:
                 for form in (dims, *comparators)
                 if ctx.possible({"size_mm": 8.0, **dict(fields), **_shape(form)})
             ]
-            found = [fields for fields in found if ctx.possible({"size_mm": 8.0, **dict(fields)})]
-        return found
+        return [fields for fields in found if ctx.open_to((self.axis,), fields)]
 
     def _two_sided(self, lobe: str) -> bool:
         return {"left", "right"} <= set(self.ontology.anatomy.lobes[lobe].sides)
@@ -255,42 +253,6 @@ class _Maker:
         rest += b'"phrasings":%b' % orjson.dumps((anchor[2], positive[2], negative[2]))
         line = b'{%b,"id":"%b",%b}' % (texts, row_id(self.recipe.name, texts, rest), rest)
         return Row(split, line, (anchor[3], positive[3], negative[3]))
-
-
-class ScoredPairs(Contrasts):
-    """Scored pairs on one axis: ``size_pairs``, ``count_pairs``; the score is the graded target (spec §2)."""
-
-    family = "pairs"
-    columns = (
-        "sentence1",
-        "sentence2",
-        "score",
-        "id",
-        "axis",
-        "state1",
-        "state2",
-        "distance",
-        "context",
-        "phrasings",
-    )
-    texts = ("sentence1", "sentence2")
-
-
-"""Not used directly; see :mod:`radgen.generators.recipes`."""
-
-
-def names(ontology: Ontology) -> list[str]:
-    """Return every dataset that ``radgen contrasts`` makes, in the order of the ontology."""
-    axes = list(ontology.axes.axes)
-    pairs = [f"{name}_pairs" for name in axes if ontology.axes.axes[name].pair_rows]
-    return [*axes, *ontology.axes.controlled, *pairs]
-
-
-def check_name(ontology: Ontology, name: str) -> str:
-    """Return the name of a dataset, or raise with the nearest right one."""
-    if name not in names(ontology):
-        raise RadgenError(unknown("axis", name, [*names(ontology), "all"]))
-    return name
 
 
 def schedule(recipe: Contrasts) -> Iterator[Job]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from radgen.errors import RadgenError
-from radgen.ontology.schema import AnatomyFile, Axis
+from radgen.ontology.schema import AnatomyFile, AxesFile, Axis, AxisName
 
 State = Mapping[str, Any]
 
@@ -83,3 +83,37 @@ def axis_target(axis: Axis, anatomy: AnatomyFile, a: State, b: State) -> float:
         return axis.targets[relation]  # type: ignore[index]  # the three relations are the three keys
     assert axis.sigma is not None  # checked when the ontology is loaded
     return graded(distance, axis.sigma)
+
+
+def joint_parts(
+    axes: AxesFile, anatomy: AnatomyFile, names: Sequence[AxisName], a: State, b: State
+) -> tuple[dict[str, float], dict[str, float], str | None, float]:
+    """Return what eq. (3) is made of: distances and σ by graded axis, the relation of sides, its penalty.
+
+    The relation is None (and the penalty 0) where laterality is not one of the axes; the location axis
+    has its side in its distance (spec §2, §3).
+    """
+    distances: dict[str, float] = {}
+    sigmas: dict[str, float] = {}
+    relation, penalty = None, 0.0
+    for name in names:
+        axis = axes.axes[name]
+        distance = axis_distance(axis, anatomy, a, b)
+        if distance is None:
+            relation = side_relation(a.get("laterality"), b.get("laterality"))
+            penalty = axes.crossaxis.side_penalty[relation]  # type: ignore[index]  # the three relations
+        else:
+            distances[name] = distance
+            sigmas[name] = axes.crossaxis.sigma.get(name) or axis.sigma or 1.0
+    return distances, sigmas, relation, penalty
+
+
+def joint_target(
+    axes: AxesFile, anatomy: AnatomyFile, names: Sequence[AxisName], a: State, b: State
+) -> float:
+    """Return eq. (3): ``clip(prod exp(-d^2 / 2 sigma^2) - side penalty, -1, 1)``; symmetric."""
+    distances, sigmas, _, penalty = joint_parts(axes, anatomy, names, a, b)
+    product = math.prod(
+        math.exp(-(distances[name] ** 2) / (2.0 * sigmas[name] ** 2)) for name in distances
+    )
+    return max(-1.0, min(1.0, product - penalty))

@@ -164,6 +164,15 @@ class ControlledAxis(Strict):
     train_rows: Annotated[int, Field(gt=0)]
 
 
+class CrossAxis(Strict):
+    """Cross-axis pairs (spec §3): which axes vary together, and the constants of eq. (3)."""
+
+    rows: Annotated[int, Field(gt=0)]
+    sigma: dict[AxisName, float]
+    side_penalty: dict[Literal["same", "bilateral", "opposite"], float]
+    combinations: dict[str, Annotated[list[AxisName], Field(min_length=2, max_length=2)]]
+
+
 class AxesFile(Strict):
     """``axes.yaml``."""
 
@@ -178,6 +187,7 @@ class AxesFile(Strict):
     match_share: Annotated[float, Field(ge=0, le=1)]
     axes: dict[AxisName, Axis]
     controlled: dict[str, ControlledAxis]
+    crossaxis: CrossAxis
 
 
 class Zone(Strict):

@@ -145,6 +145,7 @@ class FramesFile(Strict):
     np_orders: list[list[str]]
     post_order: list[str]
     limits: dict[str, int]
+    never_both_after: list[list[str]]
     leads: Leads
 
 

@@ -245,15 +245,15 @@ class Realiser:
         must = [name for name in named if name not in ("post", "exist")]
         if len(must) > len(shape.groups):
             return
-        limits = self.phrasings.layout.limits
+        limits, never = self.phrasings.layout.limits, self.phrasings.layout.never_both_after
         for placed in itertools.product(*options):
             if placed.count("adj") > limits["adj"] or placed.count("post") > limits["post"]:
                 continue
             if any(placed.count(name) != 1 for name in must) or placed.count("exist") > 1:
                 continue
             where = {group: slot for (group, _), slot in zip(shape.groups, placed, strict=True)}
-            if where.get("density") == where.get("margin") == "post":
-                continue  # "with … with …"
+            if any(all(where.get(group) == "post" for group in both) for both in never):
+                continue
             yield from self._orderings(frame, shape, where)
 
     def _orderings(self, frame: Frame, shape: Shape, where: dict[str, str]) -> Iterator[Placement]:

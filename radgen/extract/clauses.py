@@ -91,6 +91,7 @@ class Reader:
 
     def _clause(self, items: list[Item], mentions: list[Mention], orphans: list[Mention]) -> None:
         nouns = self._subjects(items)
+        _hedge_next(items)
         heads = [
             index for index, item in enumerate(items) if item.kind == "find" or item.kind == "pronoun" or index in nouns
         ]
@@ -161,7 +162,7 @@ class Reader:
         subjects = [
             index
             for index, item in enumerate(items)
-            if (item.kind == "subject" or item.phrase.subject and item.kind in ("site", "place") or item.kind == "place" and item.attrs.get("lung"))
+            if (item.kind == "subject" or item.phrase.subject and item.kind in ("site", "place") or item.kind == "place" and item.attrs.get("lung") and not _is_modifier(items, index))
             and not _in_phrase(items, index)
         ]
         judged: dict[int, tuple[list[str], bool, dict[str, Any], list[Item]]] = {}
@@ -520,6 +521,14 @@ class _State:
         self.linked: list[list[Mention]] = []
 
 
+def _hedge_next(items: list[Item]) -> None:
+    """Read "is likely" before a noun as "likely represents"."""
+    for item, following in zip(items, items[1:], strict=False):
+        if item.kind == "attribute" and "certainty" in item.attrs and item.phrase.words[0] in ("is", "are"):
+            if following.start == item.end and following.kind in ("find", "det", "attribute", "place", "size"):
+                item.kind = "relation"
+
+
 def _all(linked: list[list[Mention]]) -> list[Mention]:
     return [mention for group in linked for mention in group]
 
@@ -604,6 +613,13 @@ def _in_phrase(items: list[Item], index: int) -> bool:
     return at >= 0 and items[at].kind == "prep"
 
 
+def _is_modifier(items: list[Item], index: int) -> bool:
+    """Whether a place stands before a noun: "the right lung nodule"."""
+    if index + 1 >= len(items) or items[index + 1].start != items[index].end:
+        return False
+    return items[index + 1].kind in ("find", *_MODIFIERS)
+
+
 def _reaches_back(items: list[Item], subject: int, mark: int) -> bool:
     """Whether "normal" is said of a subject before it."""
     for item in items[subject + 1 : mark]:
@@ -612,6 +628,8 @@ def _reaches_back(items: list[Item], subject: int, mark: int) -> bool:
         if item.kind == "comma" and items[mark].kind != "normal":
             return False
     between = items[subject + 1 : mark]
+    if items[mark].kind != "normal" and not between and items[mark].start != items[subject].end:
+        return False
     commas = [item for item in between if item.kind == "comma"]
     if commas and mark + 1 < len(items) and items[mark + 1].kind == "subject":
         return False

@@ -60,6 +60,7 @@ class Phrase:
         place: side, position, zone, lobe or noun of a place.
         before, after: whether an attribute stands before its finding only, or after it only.
         predicate: whether it says something of the whole subject ("are unchanged").
+        strong: whether it is the name or a synonym of a finding.
     """
 
     roles: set[str] = field(default_factory=set)
@@ -71,7 +72,7 @@ class Phrase:
     before: bool = False
     after: bool = False
     predicate: bool = False
-    adverb: bool = False
+    strong: bool = False
     kind: str = ""
     words: tuple[str, ...] = ()
 
@@ -259,7 +260,7 @@ class Lexicon:
     def _finding(self, tag: str, entry: FindingEntry) -> None:
         abbreviations = {term.text for term in entry.abbreviations}
         for term in [*entry.terms, *([entry.definition] if entry.definition else [])]:
-            self._name(term, tag, {}, term.text in abbreviations)
+            self._name(term, tag, {}, term.text in abbreviations, strong=True)
         for text in entry.recognised:
             self._name(Term(text=text), tag, _sided(text, entry))
         for text in entry.normal:
@@ -268,7 +269,7 @@ class Lexicon:
                 if phrase is not None and tag not in phrase.subject:
                     phrase.subject.append(tag)
 
-    def _name(self, term: Term, tag: str, implied: dict[str, Any], cased: bool = False) -> None:
+    def _name(self, term: Term, tag: str, implied: dict[str, Any], cased: bool = False, strong: bool = False) -> None:
         singular = term.text
         plural = term.plural or ("" if term.number == "plural" else _plural(singular))
         forms = {singular: term.number == "plural" or singular.endswith("s") and not singular.endswith("is")}
@@ -280,6 +281,7 @@ class Lexicon:
                 if phrase is None:
                     continue
                 known = [found for found, _, _ in phrase.find]
+                phrase.strong = phrase.strong or strong
                 if tag not in known and not known:
                     phrase.find.append((tag, {**implied, **extra}, many))
 

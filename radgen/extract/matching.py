@@ -85,31 +85,47 @@ class Matcher:
         size = len(words)
         index = 0
         while index < size:
-            node = root.get(words[index])
-            if node is None:
+            if words[index] not in root:
                 index += 1
                 continue
-            at = index + 1
-            best = node.get(_END)
-            end = at
-            while at < size:
-                step = node.get(words[at])
-                if step is None:
-                    step = node.get(other[at])
-                    if step is None:
-                        break
-                node = step
-                at += 1
-                phrase = node.get(_END)
-                if phrase is not None:
-                    best = phrase
-                    end = at
-            if best is not None:
-                found.append((best, index, end))
-                index = end
-            else:
+            best, end = _match(root, words, other, index, size)
+            if best is None:
                 index += 1
+                continue
+            for later in range(index + 1, end):
+                if words[later] in root and not best.strong:
+                    _, far = _match(root, words, other, later, size)
+                    if far - later > end - index:  # "generalized | edema of the subcutaneous tissues"
+                        first, stop = _match(root, words, other, index, later)
+                        if first is not None:
+                            best, end = first, stop
+                        break
+            found.append((best, index, end))
+            index = end
         return found
+
+
+def _match(
+    root: dict[str, Any], words: list[str], other: list[str], index: int, size: int
+) -> tuple[Phrase | None, int]:
+    """Return the longest phrase at a place that ends before ``size``, and its end."""
+    node = root[words[index]]
+    at = index + 1
+    best = node.get(_END)
+    end = at
+    while at < size:
+        step = node.get(words[at])
+        if step is None:
+            step = node.get(other[at])
+            if step is None:
+                break
+        node = step
+        at += 1
+        phrase = node.get(_END)
+        if phrase is not None:
+            best = phrase
+            end = at
+    return best, end
 
 
 def _merge(

@@ -22,7 +22,9 @@ def merge_places(items: list[Item]) -> list[Item]:
             index += 1
             continue
         end = _run(items, index)
-        result.append(_read(items[index:end]))
+        lung = end < size and items[end].kind == "find" and items[end].phrase.words[0] in ("lung", "lungs")
+        adjacent = lung and items[end].start == items[end - 1].end
+        result.append(_read(items[index:end], "zone" if adjacent else None))
         index = end
     return result
 
@@ -102,11 +104,11 @@ def _listed(items: list[Item], at: int) -> bool:
     return False
 
 
-def _read(items: list[Item]) -> Item:
-    """Read one run of words of place."""
+def _read(items: list[Item], noun: str | None) -> Item:
+    """Read one run of words of place; ``noun`` is what the word after it adds ("upper" | "lung nodule")."""
     merged = Item("place", items[0].phrase, items[0].start, items[-1].end, {})
-    if len(items) > 1 or "noun" in items[0].phrase.place:
-        merged.places = _alternatives(items)
+    if len(items) > 1 or noun or "noun" in items[0].phrase.place:
+        merged.places = _alternatives(items, noun)
         merged.attrs = {"lung": True} if any(_names_lung(item) for item in items) else {}
     else:
         place = items[0].phrase.place
@@ -121,7 +123,7 @@ def _names_lung(item: Item) -> bool:
     return item.phrase.words[-1] in ("lung", "lungs") or item.phrase.words[0] == "lung"
 
 
-def _alternatives(items: list[Item]) -> list[Place]:
+def _alternatives(items: list[Item], noun: str | None) -> list[Place]:
     conjuncts: list[dict[str, str]] = [{}]
     for item in items:
         if item.kind != "place":
@@ -137,7 +139,6 @@ def _alternatives(items: list[Item]) -> list[Place]:
                 current = conjuncts[-1]
         current.update(place)
     conjuncts = [conjunct for conjunct in conjuncts if conjunct]
-    noun: str | None = None
     for conjunct in reversed(conjuncts):
         noun = conjunct.get("noun", noun)
         if noun:

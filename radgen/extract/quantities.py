@@ -114,7 +114,7 @@ def _number(tokens: Tokens, index: int, last: Quantity | None) -> Quantity:
     word = lower[index]
     if not word.isdigit() or len(word) > 3 or int(word) == 0 or before in _LABELS or after in _NOT_A_COUNT or glued:
         return Quantity("ignore", index, index + 1)
-    if after in (".", ")", ":") and index == 0 or after == ":" or before in ("#", ":", "/"):
+    if after in (".", ")", ":") and index == 0 or after == ":" or before in ("#", "/"):
         return Quantity("ignore", index, index + 1)
     end = index + 3 if lower[index + 1 : index + 3] in (["in", "number"], ["in", "total"]) else index + 1
     start = index - 1 if before in ("number", "numbering", "totaling", "totalling") else index
@@ -271,6 +271,8 @@ def _role(tokens: Tokens, start: int, end: int, values: list[float], spread: boo
         if tuple(lower[end : end + 2]) == words:
             comparator, end = name, end + 2
     context = lower[max(floor, head - 5) : head]
+    if "," in context:
+        context = context[len(context) - context[::-1].index(",") :]
     if spread and context[-1:] == ["from"] and not {"ranging", "range", "ranges"} & set(lower[max(0, head - 3) : head]):
         return Quantity("size", head - 1, end, {"prior_size_mm": values[0], "size_mm": values[1]})
     if _is_distance(lower, context, end):

@@ -152,7 +152,7 @@ class RulesExtractor:
         if certainty and "certainty" not in attrs:
             state["certainty"] = certainty
         state.update(attrs)
-        if mention.site and mention.tag:
+        if mention.site and mention.tag and mention.tag not in self.lexicon.events:
             sites = self.lexicon.sites[mention.tag]
             if len(sites) > 1 and mention.site in sites and "anatomy" not in state:
                 state["anatomy"] = mention.site

@@ -23,6 +23,7 @@ from radgen.generators.blocks import (
     split_plan,
 )
 from radgen.generators.contexts import Fields
+from radgen.generators.holdout import Holdout
 from radgen.generators.levels import Triple, TriplePicker, values
 from radgen.generators.splits import Split, Splitter
 from radgen.ontology.load import Ontology
@@ -67,11 +68,14 @@ class Contrasts:
     )
     texts = ("anchor", "positive", "negative")
 
-    def __init__(self, ontology: Ontology, realiser: Realiser, name: str, seed: int) -> None:
+    def __init__(
+        self, ontology: Ontology, realiser: Realiser, name: str, seed: int, holdout: Holdout | None = None
+    ) -> None:
         self.ontology = ontology
         self.realiser = realiser
         self.name = name
         self.seed = seed
+        self.holdout = holdout
         controlled = ontology.axes.controlled.get(name)
         self.axis = controlled.axis if controlled else name
         self.controlled = controlled is not None
@@ -139,9 +143,23 @@ class Contrasts:
         picker = self.pickers.get(key := repr(found))
         if picker is None:
             picker = self.pickers[key] = TriplePicker(ontology, self.name, found)
-        maker = _Maker(self, rng, modality, states, picker, block)
-        maker.rows(ontology.axes.rows_per_context, job.index)
+        for realiser, plan in self.plans(job):
+            _Maker(self, realiser, rng, modality, states, picker, block).rows(plan)
         return block
+
+    def plans(self, job: Job) -> list[tuple[Realiser, Sequence[Split]]]:
+        """Return the splits of a block's rows, and what says them: two lots where phrasings are held out."""
+        count = self.ontology.axes.rows_per_context
+        # The plan repeats itself every thousand blocks, so that it is worked out once.
+        plan = split_plan(count, tuple(self.splitter.shares.items()), job.index % 1000 * count)
+        if self.holdout is None:
+            return [(self.realiser, plan)]
+        return self.holdout.plans(self.realiser, self.axis, job.finding, job.context, plan)
+
+    def capacity(self) -> int:
+        """Return the most rows that the contexts of this dataset can give."""
+        contexts = sum(len(self.contexts(tag)) for tag in self.findings)
+        return contexts * self.ontology.axes.max_rows_per_context
 
 
 def _shape(form: Fields) -> dict[str, Any]:
@@ -154,6 +172,7 @@ class _Maker:
     def __init__(
         self,
         recipe: Contrasts,
+        realiser: Realiser,
         rng: random.Random,
         modality: Any,
         states: Sequence[Mapping[str, Any]],
@@ -166,7 +185,7 @@ class _Maker:
         self.targets = picker.targets
         self.rng = rng
         self.picker = picker
-        self.pool = Pool(recipe.realiser, recipe.splitter, modality, rng)
+        self.pool = Pool(realiser, recipe.splitter, modality, rng)
         self.dumped = [orjson.dumps(state) for state in states]
         self.context = context_hash(states[0], recipe.varying).encode() if states else b""
         self.rests: dict[tuple[int, int, int], bytes] = {}
@@ -174,9 +193,9 @@ class _Maker:
         self.limit = axes.max_word_jaccard
         self.trap_share = axes.lexical_trap_share
 
-    def rows(self, count: int, block: int) -> None:
-        """Make the rows of the block: those of train first, the others from what they left over."""
-        pool, rejected = self.pool, self.block.rejected
+    def rows(self, plan: Sequence[Split]) -> None:
+        """Make a row for each split of the plan: those of train first, the others from what they left over."""
+        pool, rejected, count = self.pool, self.block.rejected, len(plan)
         for index, state in enumerate(self.states):
             if not pool.add(index, state):
                 rejected["no phrasing states exactly these fields"] += count
@@ -184,8 +203,6 @@ class _Maker:
         if not self.picker.groups:
             rejected["no two values far enough apart"] += count
             return
-        # The plan repeats itself every thousand blocks, so that it is worked out once.
-        plan = split_plan(count, tuple(self.recipe.splitter.shares.items()), block % 1000 * count)
         for index in range(len(self.states)):
             pool.fill(index, 3 * count // len(self.states))
         for split in plan:

@@ -33,9 +33,18 @@ def ordinal_values(ontology: Ontology, tag: str, axis: str) -> list[Fields]:
 
 
 def values(
-    ontology: Ontology, tag: str, axis: str, context: Mapping[str, Any], rng: random.Random
+    ontology: Ontology,
+    tag: str,
+    axis: str,
+    context: Mapping[str, Any],
+    rng: random.Random,
+    category_share: float = 0.45,
 ) -> list[Fields]:
-    """Return the values that the target axis takes in one block: all levels, or a draw of sizes and places."""
+    """Return the values that the target axis takes in one block: all levels, or a draw of sizes and places.
+
+    Args:
+        category_share: how often counts are categories ("a few") and not integers, where both will do.
+    """
     entry = ontology.findings[tag]
     kind = ontology.axis(axis).kind
     if kind == "ordinal":
@@ -51,7 +60,7 @@ def values(
         axis_count = ontology.axis("count")
         words = count_words(ontology, entry)
         numbers = [n for n in axis_count.integers if n <= (entry.max_count or 0)]
-        if len(words) > 1 and (len(numbers) < 3 or rng.random() < 0.45):
+        if len(words) > 1 and (len(numbers) < 3 or rng.random() < category_share):
             return [(("count_category", word),) for word in words]
         return [(("count", n),) for n in numbers]
     return _size_values(entry.size_mm or [3.0, 30.0], bool(context.get("dims")), rng)

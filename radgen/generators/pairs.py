@@ -11,9 +11,10 @@ from typing import Any
 import orjson
 
 from radgen.generators import contexts as ctx
-from radgen.generators.blocks import Block, Pool, Row, Text, context_hash, ordered, row_id, split_plan
+from radgen.generators.blocks import Block, Pool, Row, Text, context_hash, ordered, row_id
 from radgen.generators.contexts import Fields
 from radgen.generators.contrasts import Contrasts, Job, schedule, seed_of
+from radgen.generators.holdout import Holdout
 from radgen.generators.levels import values
 from radgen.generators.splits import Split
 from radgen.ontology.distance import axis_distance, axis_target, joint_parts, joint_target
@@ -46,8 +47,10 @@ class ScoredPairs(Contrasts):
     texts = ("sentence1", "sentence2")
     key = "axis"
 
-    def __init__(self, ontology: Ontology, realiser: Realiser, name: str, seed: int) -> None:
-        super().__init__(ontology, realiser, name.removesuffix("_pairs"), seed)
+    def __init__(
+        self, ontology: Ontology, realiser: Realiser, name: str, seed: int, holdout: Holdout | None = None
+    ) -> None:
+        super().__init__(ontology, realiser, name.removesuffix("_pairs"), seed, holdout)
         self.name = name
         self.axes: tuple[AxisName, ...] = (self.axis,)  # type: ignore[assignment]  # checked by the parent
 
@@ -104,9 +107,11 @@ class ScoredPairs(Contrasts):
         rng = random.Random(seed_of("block", self.name, self.seed, job.index))
         entry = ontology.findings[job.finding]
         modality = entry.modalities[int(rng.random() * len(entry.modalities))]
-        maker = _PairMaker(self, rng, modality, self.states(job, rng))
-        maker.rows(ontology.axes.rows_per_context, job.index)
-        return maker.block
+        states = self.states(job, rng)
+        block = Block()
+        for realiser, plan in self.plans(job):
+            _PairMaker(self, realiser, rng, modality, states, block).rows(plan)
+        return block
 
 
 class CrossAxis(ScoredPairs):
@@ -130,9 +135,11 @@ class CrossAxis(ScoredPairs):
     )
     key = "combination"
 
-    def __init__(self, ontology: Ontology, realiser: Realiser, name: str, seed: int) -> None:
+    def __init__(
+        self, ontology: Ontology, realiser: Realiser, name: str, seed: int, holdout: Holdout | None = None
+    ) -> None:
         self.axes = tuple(ontology.axes.crossaxis.combinations[name])
-        super().__init__(ontology, realiser, self.axes[0], seed)
+        super().__init__(ontology, realiser, self.axes[0], seed, holdout)
         self.name = name
         self.axes = tuple(ontology.axes.crossaxis.combinations[name])
         self.varying = tuple(dict.fromkeys(f for axis in self.axes for f in ontology.axis(axis).fields))
@@ -191,7 +198,9 @@ class CrossAxis(ScoredPairs):
     def block_values(self, tag: str, context: Mapping[str, Any], rng: random.Random) -> list[Fields]:
         """Return some of the products of the values of both axes: enough to reach the whole range."""
         ontology = self.ontology
-        first, second = (values(ontology, tag, axis, context, rng) for axis in self.axes)
+        # Only categories span the counts far enough to reach the lowest scores.
+        share = 0.8 if (ontology.findings[tag].max_count or 0) >= 20 else 0.45
+        first, second = (values(ontology, tag, axis, context, rng, share) for axis in self.axes)
         if "location" in self.axes:
             second = rng.sample(second, min(4, len(second)))
         if self.axes[0] == "size":
@@ -208,13 +217,19 @@ class _PairMaker:
     """Makes the rows of one block of pairs."""
 
     def __init__(
-        self, recipe: ScoredPairs, rng: random.Random, modality: Any, states: Sequence[Mapping[str, Any]]
+        self,
+        recipe: ScoredPairs,
+        realiser: Realiser,
+        rng: random.Random,
+        modality: Any,
+        states: Sequence[Mapping[str, Any]],
+        block: Block,
     ) -> None:
         self.recipe = recipe
         self.rng = rng
         self.states = states
-        self.block = Block()
-        self.pool = Pool(recipe.realiser, recipe.splitter, modality, rng)
+        self.block = block
+        self.pool = Pool(realiser, recipe.splitter, modality, rng)
         self.dumped = [orjson.dumps(state) for state in states]
         self.context = context_hash(states[0], recipe.varying) if states else ""
         self.weights = recipe.fifth_weights
@@ -239,9 +254,9 @@ class _PairMaker:
             pairs = groups[keys[int(rng.random() * len(keys))]]
         return pairs[int(rng.random() * len(pairs))]
 
-    def rows(self, count: int, block: int) -> None:
-        """Make the rows of the block: those of train first, the others from what they left over."""
-        pool, rejected = self.pool, self.block.rejected
+    def rows(self, plan: Sequence[Split]) -> None:
+        """Make a row for each split of the plan: those of train first, the others from what they left over."""
+        pool, rejected, count = self.pool, self.block.rejected, len(plan)
         for index, state in enumerate(self.states):
             if not pool.add(index, state):
                 rejected["no phrasing states exactly these fields"] += count
@@ -249,7 +264,6 @@ class _PairMaker:
         if len(self.states) < 2:
             rejected["no two values far enough apart"] += count
             return
-        plan = split_plan(count, tuple(self.recipe.splitter.shares.items()), block % 1000 * count)
         for split in plan:
             i, j = self.pick()
             if split != "train":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from radgen.errors import RadgenError, unknown
 from radgen.generators.contrasts import Contrasts
+from radgen.generators.holdout import Holdout
 from radgen.generators.pairs import CrossAxis, ScoredPairs
 from radgen.ontology.load import Ontology
 from radgen.templates.realiser import Realiser
@@ -24,7 +25,14 @@ def combination_names(ontology: Ontology) -> list[str]:
     return list(ontology.axes.crossaxis.combinations)
 
 
-def recipe(ontology: Ontology, realiser: Realiser, family: str, name: str, seed: int) -> Contrasts:
+def recipe(
+    ontology: Ontology,
+    realiser: Realiser,
+    family: str,
+    name: str,
+    seed: int,
+    holdout: Holdout | None = None,
+) -> Contrasts:
     """Return what makes a dataset.
 
     Raises:
@@ -33,9 +41,9 @@ def recipe(ontology: Ontology, realiser: Realiser, family: str, name: str, seed:
     if family == "crossaxis":
         if name not in combination_names(ontology):
             raise RadgenError(unknown("combination", name, [*combination_names(ontology), "all"]))
-        return CrossAxis(ontology, realiser, name, seed)
+        return CrossAxis(ontology, realiser, name, seed, holdout)
     if name not in contrast_names(ontology):
         raise RadgenError(unknown("axis", name, [*contrast_names(ontology), "all"]))
     if name.endswith("_pairs"):
-        return ScoredPairs(ontology, realiser, name, seed)
-    return Contrasts(ontology, realiser, name, seed)
+        return ScoredPairs(ontology, realiser, name, seed, holdout)
+    return Contrasts(ontology, realiser, name, seed, holdout)

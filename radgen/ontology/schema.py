@@ -184,6 +184,7 @@ class AxesFile(Strict):
     lexical_trap_share: float
     rows_per_context: Annotated[int, Field(gt=0)]
     max_rows_per_context: Annotated[int, Field(gt=0)]
+    holdout_share: Annotated[float, Field(gt=0, lt=0.5)]
     match_share: Annotated[float, Field(ge=0, le=1)]
     axes: dict[AxisName, Axis]
     controlled: dict[str, ControlledAxis]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import json
@@ -134,6 +135,23 @@ def test_broken_csv_rows_cost_only_themselves(tmp_path: Path) -> None:
         (5, "expected 2 columns, found 3"),
         (6, "expected 2 columns, found 1"),
     ]
+
+
+WRITTEN = st.text(st.sampled_from("ab 1.,;|\"'\n\té"), min_size=1, max_size=40).map(str.strip).filter(
+    lambda text: text and not text.lower().startswith(("na", "nan"))
+)
+
+
+@given(st.lists(WRITTEN, min_size=1, max_size=8), st.sampled_from(",;\t|"))
+def test_what_a_csv_library_writes_is_read_back(tmp_path_factory: Any, texts: list[str], mark: str) -> None:
+    path = tmp_path_factory.getbasetemp() / "written.csv"
+    with path.open("w", newline="", encoding="utf-8") as handle:
+        writer = csv.writer(handle, delimiter=mark)
+        writer.writerow(["id", "findings"])
+        writer.writerows([number, text] for number, text in enumerate(texts))
+    reports, rejects = read(path)
+    assert rejects == []
+    assert [row["findings"] for row in reports] == texts
 
 
 def test_unclosed_quote_in_a_long_file(tmp_path: Path) -> None:

@@ -343,20 +343,31 @@ class Reader:
                 state.negation = None
         if state.certainty is not None:
             bare = not any(item.kind in _MODIFIERS or item.kind == "det" for item in region)
-            if fresh or finite or not (joined or "and" in separators and bare or not separators):
+            listed = "comma" in separators and (
+                self._closed(items, heads, starts, number, ("or", "and", "versus"))
+                or state.hedge is not None and not {"include", "includes"}.isdisjoint(state.hedge.phrase.words)
+            )
+            if fresh or finite or not (joined or listed or "and" in separators and bare or not separators):
                 state.certainty = None
                 state.hedge = None
         if state.dropped == "historical" and (fresh or finite or "comma" in separators):
             state.dropped = None
 
-    def _closed(self, items: list[Item], heads: list[int], starts: list[int], number: int) -> bool:
+    def _closed(
+        self,
+        items: list[Item],
+        heads: list[int],
+        starts: list[int],
+        number: int,
+        joins: tuple[str, ...] = ("or",),
+    ) -> bool:
         """Whether the list that this mention stands in is closed by "or" further on."""
         for later in range(number + 1, len(heads)):
             between = items[heads[later - 1] + 1 : starts[later]]
             if any(item.kind not in _SEPARATORS and item.kind not in ("place", "site", "level") for item in between):
                 return False
             kinds = _last_separators(between)
-            if "or" in kinds:
+            if not kinds.isdisjoint(joins):
                 return True
             if any(item.kind in ("there", "negation", "verb") for item in items[starts[later] : heads[later]]):
                 return False
@@ -422,7 +433,10 @@ class Reader:
             elif kind in ("hypothetical", "history"):
                 return
             elif kind == "relation":
-                continue
+                if item.attrs["certainty"] == "cannot_exclude" and stop == len(items):
+                    for mention in _all(linked):
+                        mention.certainty = "cannot_exclude"
+                        mention.cover(item)
             elif kind in ("attribute", "size", "level", "place", "site", "count"):
                 if _is_degree(item, following):
                     continue
@@ -646,6 +660,9 @@ def _reaches_on(items: list[Item], mark: int, subject: int) -> bool:
 
 def _start(items: list[Item], previous: int, head: int) -> int:
     """Return where the words that belong to the mention at ``head`` begin, after the mention before it."""
+    denied = _denied_from(items, previous, head)
+    if denied is not None:
+        return denied
     start = head
     index = head - 1
     fronted = False
@@ -690,6 +707,32 @@ def _start(items: list[Item], previous: int, head: int) -> int:
             break
         index -= 1
     return start
+
+
+def _denied_from(items: list[Item], previous: int, head: int) -> int | None:
+    """Return the place of a negation that reaches a mention over words that are no findings, if there is one.
+
+    "no failure or pneumonia", "without areas of consolidation", "no findings to suggest edema".
+    """
+    reach = ("there", "prep", "relation", "det", *_MODIFIERS, *_JOINS)
+    at = head - 1
+    while at > previous and items[at].kind in reach:
+        if items[at].kind == "attribute" and items[at].phrase.predicate:
+            return None
+        at -= 1
+    if at <= previous or items[at].kind != "negation":
+        return None
+    cut = head
+    kinds: set[str] = set()
+    for index in range(head - 1, at, -1):
+        if items[index].kind in _JOINS:
+            kinds.add(items[index].kind)
+            cut = min(cut, index + 1) if not kinds - {items[index].kind} else cut
+    if kinds and "or" not in kinds and _affirms(items[cut:head], "and" in kinds):
+        return None
+    if kinds and any(item.kind == "there" for item in items[at + 1 : head]) and items[head - 1].kind == "there":
+        return None
+    return at
 
 
 def _is_trailing(items: list[Item], index: int) -> bool:

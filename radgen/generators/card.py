@@ -80,10 +80,7 @@ def card(
             "language": ["en"],
             "tags": ["radiology", "sentence-similarity", "synthetic", "sentence-transformers"],
             "configs": configs,
-            "dataset_info": {
-                "features": features(columns, struct),
-                "splits": [{"name": split, "num_examples": count} for split, count in rows.items()],
-            },
+            "dataset_info": {"features": features(columns, struct)},
         },
         sort_keys=False,
         allow_unicode=True,

@@ -1,0 +1,173 @@
+"""``radgen verify``: recomputes targets, filters, splits and hashes from the rows alone (spec §9).
+
+Nothing that the generator stored is trusted: what the manifest or a row says is compared with what comes
+out of the texts and states. Each problem names file, row and reason.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from radgen.errors import DatasetError
+from radgen.generators.checkers import RowChecker, checker_of
+from radgen.generators.folders import MANIFEST, read_manifest
+from radgen.generators.splits import SPLITS, Splitter
+from radgen.ontology.load import Ontology, load_ontology
+
+#: Families checked elsewhere: a function (folder, manifest, ontology) that yields problems.
+OTHER_FAMILIES: dict[str, str] = {}
+SHOWN = 20
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong: where, and why."""
+
+    file: str
+    row: int | None
+    reason: str
+
+    def line(self) -> str:
+        """Return it as one line: ``file:row: reason``."""
+        return f"{self.file}{f':{self.row}' if self.row is not None else ''}: {self.reason}"
+
+
+@dataclass
+class Verdict:
+    """What was found in one dataset folder."""
+
+    folder: str
+    rows: Counter[str] = field(default_factory=Counter)
+    problems: list[Problem] = field(default_factory=list)
+    count: int = 0
+    notes: list[str] = field(default_factory=list)
+    texts: int = 0
+    distinct: int = 0
+
+    def add(self, problem: Problem) -> None:
+        """Count a problem; the first ones are kept."""
+        self.count += 1
+        if len(self.problems) < SHOWN:
+            self.problems.append(problem)
+
+
+def dataset_folders(root: Path) -> list[Path]:
+    """Return the dataset folders at or below a folder, sorted.
+
+    Raises:
+        DatasetError: there is no such folder, or no dataset in it.
+    """
+    if not root.is_dir():
+        raise DatasetError(f"{root}: no such folder")
+    found = sorted(path.parent for path in root.rglob(MANIFEST) if ".partial" not in str(path))
+    datasets = [path for path in found if (read_manifest(path) or {}).get("radgen") == "dataset"]
+    if not datasets:
+        raise DatasetError(f"{root}: no radgen dataset here (expected a folder with {MANIFEST})")
+    return datasets
+
+
+def verify_folder(folder: Path, ontology: Ontology) -> Verdict:
+    """Recompute one dataset folder."""
+    verdict = Verdict(str(folder))
+    try:
+        manifest = read_manifest(folder) or {}
+    except DatasetError as error:
+        verdict.add(Problem(str(folder / MANIFEST), None, str(error)))
+        return verdict
+    if manifest.get("ontology") not in (None, ontology.fingerprint):
+        verdict.notes.append("made with another ontology; checked against the one loaded now")
+    family = str(manifest.get("family"))
+    if family in OTHER_FAMILIES:
+        module, function = OTHER_FAMILIES[family].split(":")
+        check: Callable[..., Iterator[Problem]] = getattr(importlib.import_module(module), function)
+        for problem in check(folder, manifest, ontology, verdict):
+            verdict.add(problem)
+        return verdict
+    try:
+        checker = checker_of(manifest, ontology)
+    except DatasetError as error:
+        verdict.add(Problem(str(folder / MANIFEST), None, str(error)))
+        return verdict
+    _check_files(folder, manifest, checker, verdict)
+    _check_totals(folder, manifest, checker, verdict, ontology)
+    return verdict
+
+
+def _check_files(folder: Path, manifest: Mapping[str, Any], checker: RowChecker, verdict: Verdict) -> None:
+    files = manifest.get("files", {})
+    expected = {f"{split}.jsonl" for split in SPLITS}
+    for name in sorted(expected ^ set(files)):
+        verdict.add(Problem(str(folder / MANIFEST), None, f"files: expected train, validation and test, see '{name}'"))
+    for split in SPLITS:
+        path = folder / f"{split}.jsonl"
+        stored = files.get(path.name, {})
+        digest, size, rows = sha256(), 0, 0
+        try:
+            with path.open("rb") as file:
+                for number, line in enumerate(file, 1):
+                    digest.update(line)
+                    size += len(line)
+                    rows += 1
+                    for reason in checker.row(split, line):
+                        verdict.add(Problem(str(path), number, reason))
+        except OSError as error:
+            verdict.add(Problem(str(path), None, f"cannot be read: {error.strerror}"))
+            continue
+        verdict.rows[split] = rows
+        for name, value in (("rows", rows), ("bytes", size), ("sha256", digest.hexdigest())):
+            if stored.get(name) != value:
+                text = f"{name}: the manifest says {stored.get(name)}, the file has {value}"
+                verdict.add(Problem(str(path), None, text))
+
+
+def _check_totals(
+    folder: Path, manifest: Mapping[str, Any], checker: RowChecker, verdict: Verdict, ontology: Ontology
+) -> None:
+    where = str(folder / MANIFEST)
+    total = verdict.rows.total()
+    quotas = Splitter(ontology.axes.splits).quotas(total)
+    for split in SPLITS:
+        if total and abs(verdict.rows[split] - quotas[split]) > max(1, 0.01 * total):
+            text = f"split {split} has {verdict.rows[split]} of {total} rows, expected about {quotas[split]}"
+            verdict.add(Problem(where, None, text))
+    verdict.texts, verdict.distinct = checker.texts_seen, len(checker.seen_texts)
+    stored = manifest.get("texts", {})
+    for name, value in (("all", verdict.texts), ("distinct", verdict.distinct)):
+        if stored.get(name) != value:
+            verdict.add(Problem(where, None, f"texts.{name}: the manifest says {stored.get(name)}, found {value}"))
+    if verdict.texts and verdict.distinct < ontology.axes.min_distinct_texts * verdict.texts - 1e-9:
+        share = verdict.distinct / verdict.texts
+        verdict.add(Problem(where, None, f"only {share:.1%} of the texts are distinct"))
+    if dict(sorted(manifest.get("targets", {}).items())) != dict(sorted(checker.targets.items())):
+        verdict.add(Problem(where, None, "targets: the counts are not those of the rows"))
+
+
+def _one(arguments: tuple[str, tuple[str, ...]]) -> Verdict:
+    folder, files = arguments
+    return verify_folder(Path(folder), load_ontology(files))
+
+
+def verify(
+    root: Path, ontology_files: tuple[str, ...] = (), workers: int = 1
+) -> Iterator[Verdict]:
+    """Yield a verdict for every dataset at or below a folder, in order.
+
+    Raises:
+        DatasetError: there is no dataset.
+    """
+    folders = dataset_folders(root)
+    work = [(str(folder), ontology_files) for folder in folders]
+    if workers <= 1 or len(work) == 1:
+        yield from map(_one, work)
+        return
+    load_ontology(ontology_files)
+    with ProcessPoolExecutor(min(workers, len(work))) as pool:
+        yield from pool.map(_one, work)

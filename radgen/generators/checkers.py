@@ -16,7 +16,7 @@ from radgen.generators.contexts import possible
 from radgen.generators.holdout import KINDS, Holdout
 from radgen.generators.pairs import CrossAxis, ScoredPairs
 from radgen.generators.splits import Splitter, text_hash
-from radgen.ontology.distance import axis_distance, axis_target, joint_parts, joint_target
+from radgen.ontology.distance import axis_distance, axis_target, finding_target, joint_parts, joint_target
 from radgen.ontology.finding import Finding
 from radgen.ontology.load import Ontology
 from radgen.templates.realiser import words_of
@@ -206,7 +206,14 @@ class TripletChecker(RowChecker):
         if row["axis"] != self.name:
             yield f"axis: expected {self.name}, found {row['axis']}"
         anchor, positive, negative = states
-        found = axis_target(self.axis, anatomy, anchor, positive), axis_target(self.axis, anatomy, anchor, negative)
+        if self.axis.kind == "finding":
+            relation = self.ontology.relation
+            found = tuple(
+                finding_target(self.axis, relation(anchor["finding"], other["finding"]))
+                for other in (positive, negative)
+            )
+        else:
+            found = tuple(axis_target(self.axis, anatomy, anchor, other) for other in (positive, negative))
         for column, value in zip(("positive_target", "negative_target"), found, strict=True):
             if not near(row[column], value):
                 yield f"{column}: {row[column]}, but the states give {value}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -27,7 +27,18 @@ from radgen.generators.holdout import Holdout
 from radgen.generators.levels import Triple, TriplePicker, values
 from radgen.generators.splits import Split, Splitter
 from radgen.ontology.load import Ontology
+from radgen.ontology.schema import Term
 from radgen.templates.realiser import Realiser
+
+
+class Picker(Protocol):
+    """Draws which states make a row: (anchor, positive, negative)."""
+
+    targets: list[list[float]]
+    groups: list[Any]
+
+    def pick(self, rng: random.Random) -> Triple:
+        """Return indices of three states."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +114,10 @@ class Contrasts:
                 two_sided = [lobe for lobe in ctx.lobes(ontology, tag) if self._two_sided(lobe)]
                 places = places + [(("lobe", lobe),) for lobe in two_sided]
                 places = places + [(("zone", zone),) for zone in ctx.zones(ontology, tag)]
+        elif self.axis == "presence":
+            # What is denied is denied whole, or as new: "no new nodule" (§1, restricted negation).
+            new: list[Fields] = [(("temporal_change", "new"),)] if "temporal_change" in entry.axes else []
+            return [place + rest for place in none + list(ctx.places(ontology, tag)) for rest in none + new]
         elif self.axis == "location":
             places = none
         else:
@@ -144,7 +159,7 @@ class Contrasts:
         if picker is None:
             picker = self.pickers[key] = TriplePicker(ontology, self.name, found)
         for realiser, plan in self.plans(job):
-            _Maker(self, realiser, rng, modality, states, picker, block).rows(plan)
+            TripletMaker(self, realiser, rng, modality, states, picker, block).rows(plan)
         return block
 
     def plans(self, job: Job) -> list[tuple[Realiser, Sequence[Split]]]:
@@ -166,8 +181,12 @@ def _shape(form: Fields) -> dict[str, Any]:
     return {"size_dims_mm": [8.0, 6.0]} if form == (("dims", True),) else dict(form)
 
 
-class _Maker:
-    """Makes the rows of one block."""
+class TripletMaker:
+    """Makes the rows of one block.
+
+    Attributes:
+        terms: the names that each state may be called by; None for all of its finding's.
+    """
 
     def __init__(
         self,
@@ -176,9 +195,10 @@ class _Maker:
         rng: random.Random,
         modality: Any,
         states: Sequence[Mapping[str, Any]],
-        picker: TriplePicker,
+        picker: Picker,
         block: Block,
     ) -> None:
+        self.terms: Sequence[Sequence[Term] | None] = [None] * len(states)
         self.recipe = recipe
         self.block = block
         self.states = states
@@ -197,7 +217,7 @@ class _Maker:
         """Make a row for each split of the plan: those of train first, the others from what they left over."""
         pool, rejected, count = self.pool, self.block.rejected, len(plan)
         for index, state in enumerate(self.states):
-            if not pool.add(index, state):
+            if not pool.add(index, state, self.terms[index]):
                 rejected["no phrasing states exactly these fields"] += count
                 return
         if not self.picker.groups:

@@ -49,6 +49,8 @@ def values(
     kind = ontology.axis(axis).kind
     if kind == "ordinal":
         return ordinal_values(ontology, tag, axis)
+    if kind == "presence":
+        return [(("presence", level),) for level in ontology.axis(axis).levels]
     if kind == "side":
         sides = ["left", "right", "bilateral"]
         if context.get("lobe"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from radgen.errors import RadgenError, unknown
 from radgen.generators.contrasts import Contrasts
+from radgen.generators.findings import FindingContrasts
 from radgen.generators.holdout import Holdout
 from radgen.generators.pairs import CrossAxis, ScoredPairs
 from radgen.ontology.load import Ontology
@@ -18,6 +19,11 @@ def contrast_names(ontology: Ontology) -> list[str]:
     axes = list(ontology.axes.axes)
     pairs = [f"{name}_pairs" for name in axes if ontology.axes.axes[name].pair_rows]
     return [*axes, *ontology.axes.controlled, *pairs]
+
+
+def further_names(ontology: Ontology) -> list[str]:
+    """Return the datasets that ``--axis all`` leaves out and the collection makes: presence, finding."""
+    return list(ontology.axes.further)
 
 
 def combination_names(ontology: Ontology) -> list[str]:
@@ -42,8 +48,11 @@ def recipe(
         if name not in combination_names(ontology):
             raise RadgenError(unknown("combination", name, [*combination_names(ontology), "all"]))
         return CrossAxis(ontology, realiser, name, seed, holdout)
-    if name not in contrast_names(ontology):
-        raise RadgenError(unknown("axis", name, [*contrast_names(ontology), "all"]))
+    known = [*contrast_names(ontology), *further_names(ontology)]
+    if name not in known:
+        raise RadgenError(unknown("axis", name, [*known, "all"]))
+    if name in ontology.axes.further and ontology.axis(name).kind == "finding":
+        return FindingContrasts(ontology, realiser, name, seed, holdout)
     if name.endswith("_pairs"):
         return ScoredPairs(ontology, realiser, name, seed, holdout)
     return Contrasts(ontology, realiser, name, seed, holdout)

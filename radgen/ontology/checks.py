@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from radgen.errors import unknown
+from radgen.ontology.finding import FIELDS
 from radgen.ontology.schema import (
     AnatomyFile,
     AxesFile,
@@ -81,6 +82,9 @@ def _entry_problems(
         else:
             out.append(problem(sources, (*at, "sites", index), unknown("site", name, anatomy.sites)))
     axis_at: Loc = (*at, "axes")
+    for index, name in enumerate(entry.axes):
+        if name not in axes.axes:
+            out.append(problem(sources, (*axis_at, index), unknown("axis", name, axes.axes)))
     if "laterality" in entry.axes and not any(site.sides == "paired" for site in sites):
         out.append(problem(sources, axis_at, "'laterality' needs a site with paired sides"))
     if "location" in entry.axes and not any(site.zones or site.lobes for site in sites):
@@ -107,9 +111,16 @@ def _entry_problems(
 def _axis_problems(axes: AxesFile, sources: list[Source]) -> list[str]:
     out: list[str] = []
     for name, axis in axes.axes.items():
+        for index, field in enumerate(axis.fields):
+            if field not in FIELDS:
+                out.append(problem(sources, ("axes", name, "fields", index), unknown("canonical field", field, FIELDS)))
+        if axis.kind in ("presence", "finding"):
+            out.append(problem(sources, ("axes", name, "kind"), f"'{axis.kind}' is a kind of 'further' axes only"))
+        if axis.kind == "ordinal" and len(axis.levels) < 2:
+            out.append(problem(sources, ("axes", name), "expected at least two levels"))
         if axis.kind != "side" and axis.sigma is None:
             out.append(problem(sources, ("axes", name), "expected sigma, found none"))
-        if axis.kind == "side" and len(axis.targets) != 3:
+        if axis.kind == "side" and set(axis.targets) != {"same", "opposite", "bilateral"}:
             out.append(problem(sources, ("axes", name), "expected targets for same, opposite and bilateral"))
     total = sum(axes.splits.values())
     if abs(total - 1.0) > 1e-9:

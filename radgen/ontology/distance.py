@@ -76,11 +76,16 @@ def axis_distance(axis: Axis, anatomy: AnatomyFile, a: State, b: State) -> float
 
 
 def axis_target(axis: Axis, anatomy: AnatomyFile, a: State, b: State) -> float:
-    """Return the graded target of ``b`` against ``a`` on one axis (spec §2); symmetric."""
+    """Return the graded target of ``b`` against ``a`` on one axis (spec §2); symmetric.
+
+    The ``finding`` axis needs the ontology's families: see :func:`finding_target`.
+    """
+    if axis.kind == "presence":
+        return axis.targets["same" if a["presence"] == b["presence"] else "opposite"]
     distance = axis_distance(axis, anatomy, a, b)
     if distance is None:
         relation = side_relation(a.get("laterality"), b.get("laterality"))
-        return axis.targets[relation]  # type: ignore[index]  # the three relations are the three keys
+        return axis.targets[relation]
     assert axis.sigma is not None  # checked when the ontology is loaded
     return graded(distance, axis.sigma)
 
@@ -117,3 +122,8 @@ def joint_target(
         math.exp(-(distances[name] ** 2) / (2.0 * sigmas[name] ** 2)) for name in distances
     )
     return max(-1.0, min(1.0, product - penalty))
+
+
+def finding_target(axis: Axis, relation: str) -> float:
+    """Return the target of one finding against another from how they are related (``axes.yaml``, further)."""
+    return axis.targets[relation]

@@ -92,11 +92,13 @@ class Ontology:
         Raises:
             RadgenError: there is no such axis.
         """
-        if name in self.axes.controlled:
-            name = self.axes.controlled[name].axis
-        if name in self.axes.axes:
-            return self.axes.axes[name]
-        raise RadgenError(unknown("axis", name, [*self.axes.axes, *self.axes.controlled]))
+        axes = self.axes
+        if name in axes.controlled:
+            name = axes.controlled[name].axis
+        found = axes.axes.get(name) or axes.further.get(name)
+        if found is None:
+            raise RadgenError(unknown("axis", name, [*axes.axes, *axes.controlled, *axes.further]))
+        return found
 
     def sites(self, tag: str) -> Iterator[tuple[str, Site]]:
         """Yield the sites of a finding, the usual one first."""
@@ -104,8 +106,31 @@ class Ontology:
             yield name, self.anatomy.sites[name]
 
     def on_axis(self, axis: str) -> list[str]:
-        """Return the findings that have an axis, sorted."""
+        """Return the findings that have an axis, sorted.
+
+        Every finding that can be contrasted at all has presence; those with a second name, too, ``finding``.
+        """
+        if axis in self.axes.further:
+            plain = [tag for tag, entry in self.findings.items() if entry.axes or entry.kind in ("device", "procedure")]
+            if self.axes.further[axis].kind == "finding":
+                plain = [tag for tag in plain if len(self.findings[tag].names) > 1]
+            return sorted(plain)
         return sorted(tag for tag, entry in self.findings.items() if axis in entry.axes)
+
+    def relation(self, a: str, b: str) -> str:
+        """Return how two findings are related: same, family, associated, system or other."""
+        if a == b:
+            return "same"
+        first, second = self.findings[a], self.findings[b]
+        if first.family == second.family:
+            return "family"
+        if frozenset((a, b)) in self._associated:
+            return "associated"
+        return "system" if first.system == second.system else "other"
+
+    @functools.cached_property
+    def _associated(self) -> frozenset[frozenset[str]]:
+        return frozenset(frozenset(found.findings) for found in self.families.associations)
 
 
 def packaged(package: str, *parts: str) -> list[Source]:

@@ -11,18 +11,8 @@ from radgen.ontology.finding import Severity
 Number = Literal["count", "mass", "plural"]
 Kind = Literal["disease", "device", "procedure", "quality", "anatomy"]
 Modality = Literal["xr", "ct"]
-AxisName = Literal[
-    "size",
-    "count",
-    "laterality",
-    "location",
-    "severity",
-    "temporal_change",
-    "density",
-    "margin",
-    "certainty",
-    "distribution",
-]
+#: A key of ``axes`` (or ``further``) in ``axes.yaml``; which names there are is checked when all is loaded.
+AxisName = str
 SeverityWords = Literal["degree", "amount", "fluid"]
 
 
@@ -117,6 +107,11 @@ class FindingEntry(Strict):
         """Every term that is generated except the definition, the preferred name first."""
         return [self.preferred, *self.synonyms, *self.abbreviations]
 
+    @property
+    def names(self) -> list[Term]:
+        """Every way to name the finding, the definition in words included."""
+        return [*self.terms, *([self.definition] if self.definition else [])]
+
 
 class AliasEntry(Strict):
     """A tag that means another finding, with the attributes that the tag implies."""
@@ -144,13 +139,13 @@ class FindingsFile(Strict):
 class Axis(Strict):
     """One axis of contrast (spec §2); see ``axes.yaml`` for the kinds."""
 
-    kind: Literal["ordinal", "log_ratio", "side", "location"]
+    kind: Literal["ordinal", "log_ratio", "side", "location", "presence", "finding"]
     fields: list[str]
     sigma: Annotated[float, Field(gt=0)] | None = None
     levels: list[str] = []
     values: dict[str, float] = {}
     integers: list[int] = []
-    targets: dict[Literal["same", "opposite", "bilateral"], float] = {}
+    targets: dict[str, float] = {}
     side_distance: float | None = None
     train_rows: Annotated[int, Field(gt=0)]
     pair_rows: int = 0
@@ -188,6 +183,7 @@ class AxesFile(Strict):
     match_share: Annotated[float, Field(ge=0, le=1)]
     axes: dict[AxisName, Axis]
     controlled: dict[str, ControlledAxis]
+    further: dict[str, Axis]
     crossaxis: CrossAxis
 
 

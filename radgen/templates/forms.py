@@ -174,6 +174,8 @@ def _fits(frame: Frame, group: str, slot: str, positions: tuple[str, ...], defin
         return False
     if slot == "adj" and group == "count" and "pred" in frame.slots and "the_np" not in frame.slots:
         return False  # "three nodules are calcified" speaks of three among others
+    if slot == "post" and entry.negates and group != "place":
+        return False  # "no nodule, new since the prior study" says two things
     if slot == "adj" and group == "certainty" and frame.slots & {"the_np", "of_np"}:
         return False  # "the possible nodule" takes the nodule for granted
     return ("adj.the" if slot == "adj" and definite else slot) in positions

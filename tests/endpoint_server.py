@@ -169,6 +169,10 @@ class FaultServer:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_until_complete(self._serve())
+        left = asyncio.all_tasks(self._loop)  # handlers that were told to be slow
+        for task in left:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         self._loop.close()
 
     async def _serve(self) -> None:

@@ -287,7 +287,12 @@ def read_json(text: str) -> Any:
                 break
             try:
                 value, _end = _DECODER.raw_decode(candidate, start)
-            except (json.JSONDecodeError, RecursionError):
+            except RecursionError:
+                break
+            except json.JSONDecodeError as error:
+                # What stands inside a broken or cut-off object is not the answer.
+                if not candidate[:start].strip() or error.pos >= len(candidate.rstrip()):
+                    break
                 continue
             return value
         start = -1

@@ -120,7 +120,6 @@ class Client:
         self.tally = Tally()
         self.halted = False
         self._last_answer = time.monotonic()
-        self._retry = retry_if_exception_type(_Again)
 
     async def finish(self, row: Row) -> None:
         """Send requests for a row until it has a result or a dead letter; both are in the store then.
@@ -130,15 +129,38 @@ class Client:
         """
         step = decide(row.history)
         while isinstance(step, Send):
-            retrying = AsyncRetrying(
-                retry=self._retry, wait=self._wait, stop=self._stop(row), sleep=asyncio.sleep, reraise=True
-            )
             try:
-                await retrying(self._attempt, row, step)
-            except _Again:
-                break  # the last attempt was stored as the dead letter
+                await self._attempt(row, step)
+            except _Again as failure:
+                if not await self._retry(row, step, failure):
+                    break
             step = decide(row.history)
         self.tally.rows += 1
+
+    async def _retry(self, row: Row, step: Send, failure: _Again | None) -> bool:
+        """Try again as tenacity says; it is handed the first failure, so that success never pays for it.
+
+        Returns whether an answer came; if not, the last attempt was stored as the row's dead letter.
+        """
+
+        async def attempt() -> None:
+            nonlocal failure
+            if failure is not None:
+                first, failure = failure, None
+                raise first
+            await self._attempt(row, step)
+
+        retrying = AsyncRetrying(
+            retry=retry_if_exception_type(_Again),
+            wait=self._wait,
+            stop=lambda state: row.charged >= self.settings.retry.attempts,
+            reraise=True,
+        )
+        try:
+            await retrying(attempt)
+        except _Again:
+            return False
+        return True
 
     async def _attempt(self, row: Row, step: Send) -> None:
         """Send one request and store what came of it; ``_Again`` if it was no answer."""
@@ -171,7 +193,7 @@ class Client:
             raise
         else:
             outcome = answer.from_reply(reply, self.settings.statuses, self.settings.runaway_white_space)
-            read_outcome(outcome, lambda value: self.requests.task.parse(value, row.report))
+            read_outcome(outcome, self.requests.task.check)
         finally:
             self.limiter.release()
         free = outcome.kind is Kind.connect or (outcome.status is not None and outcome.status != 200)
@@ -269,9 +291,6 @@ class Client:
                 self.circuit.failed()
                 await asyncio.sleep(0.05)
         self._forgive(row)
-
-    def _stop(self, row: Row) -> Callable[[RetryCallState], bool]:
-        return lambda state: row.charged >= self.settings.retry.attempts
 
     def _wait(self, state: RetryCallState) -> float:
         """Return the seconds to wait: what the server asked for up to the user's bound, or full jitter."""

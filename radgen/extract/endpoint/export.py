@@ -32,18 +32,16 @@ class Exported:
 
 def read_attempts(
     requests: Requests, item: Item, attempts: list[Attempt]
-) -> tuple[Parsed | None, Kind | None, Attempt]:
+) -> tuple[Parsed | None, Kind, Attempt]:
     """Return what a report's attempts say now: the newest that this parser can read, or why none can.
 
     Args:
         attempts: the attempts in force, oldest first, the last one final.
     """
     last = attempts[-1]
-    if last.kind not in ANSWERED:
-        return None, last.kind, last
-    reason = None
+    reason = last.kind
     for attempt in reversed(attempts):
-        if attempt.status != 200 or attempt.raw is None:
+        if attempt.kind not in ANSWERED or attempt.status != 200 or attempt.raw is None:
             continue
         outcome, parsed = judge(
             attempt.raw,
@@ -52,14 +50,13 @@ def read_attempts(
         )
         if parsed is not None:
             return parsed, outcome.kind, attempt
-        reason = reason or outcome.kind
-    return None, reason or last.kind, last
+        if attempt is last:
+            reason = outcome.kind
+    return None, reason, last
 
 
-def explain(kind: Kind | None, attempt: Attempt) -> str:
+def explain(kind: Kind, attempt: Attempt) -> str:
     """Return the reason of a dead letter in words that quote no report."""
-    if kind is None:
-        return "unknown"
     status = f" (HTTP {attempt.status})" if attempt.status not in (None, 200) else ""
     return f"{kind}: {EXPLAIN.get(kind, kind)}{status}"
 

@@ -49,8 +49,8 @@ class Task(Protocol):
         """Return the user message for a report, or ``None`` if there is nothing to ask."""
         ...
 
-    def check(self, value: Any) -> None:
-        """Check the JSON value of an answer without its report.
+    def check(self, value: Any) -> Any:
+        """Check the JSON value of an answer without its report, and return it.
 
         Raises:
             AnswerError: it does not match the schema; the message is shown to the model once.

@@ -15,7 +15,7 @@ from radgen.errors import RadgenError
 from radgen.extract.endpoint.answer import AnswerError, Kind
 from radgen.extract.endpoint.request import Parsed
 from radgen.extract.endpoint.settings import packaged_text
-from radgen.extract.endpoint.wire import SECTIONS, WORDED, models, packaged_schema
+from radgen.extract.endpoint.wire import SECTIONS, WORDED, answer_type, packaged_schema
 from radgen.ontology import Finding, Ontology
 
 #: Changes with what is asked; a change of the parser alone keeps it, and asks for nothing again.
@@ -40,7 +40,7 @@ class ExtractionTask:
         self.version = f"{PROMPT_VERSION}.{said_later}"
         self._tags = tag_names(ontology)
         self._not_findings = {_snake(tag) for tag in ontology.not_findings}
-        self._answer = models()[1].__pydantic_validator__
+        self._answer = answer_type().validator
 
     def user(self, report: Mapping[str, Any]) -> str | None:
         """Return the user message, or ``None`` for a report without text."""
@@ -49,10 +49,10 @@ class ExtractionTask:
             return None
         return f"{self._before}{findings}{self._between}{impression}{self._after}"
 
-    def check(self, value: Any) -> None:
+    def check(self, value: Any) -> Mapping[str, Any]:
         """Check an answer against the schema (see :class:`radgen.extract.endpoint.request.Task`)."""
         try:
-            self._answer.validate_python(value)
+            return dict(self._answer.validate_python(value))
         except ValidationError as error:
             raise AnswerError(Kind.schema, _problems(error)) from None
 
@@ -65,7 +65,7 @@ class ExtractionTask:
         Raises:
             AnswerError: the value does not match the schema.
         """
-        self.check(value)
+        value = self.check(value)
         dropped: Counter[str] = Counter()
         items: list[dict[str, Any]] = []
         seen: set[bytes] = set()
@@ -169,12 +169,12 @@ def locate(quote: str, text: str) -> tuple[int, int] | None:
     True
     """
     quote = quote.strip()
-    start = text.find(quote)
-    if start >= 0 and quote and _whole(text, start, start + len(quote)):
-        return start, start + len(quote)
     words = quote.strip(" .,;:").split()
     if not words:
         return None
+    start = text.find(quote)
+    if start >= 0 and _whole(text, start, start + len(quote)):
+        return start, start + len(quote)
     pattern = re.compile(r"\s+".join(map(re.escape, words)), re.IGNORECASE)
     for match in pattern.finditer(text):
         if _whole(text, *match.span()):

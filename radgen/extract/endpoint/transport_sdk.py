@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import aiohttp
 import openai
@@ -21,11 +22,11 @@ class SdkTransport:
     def __init__(self, base_url: str, key: str | None, concurrency: int, connect_timeout: float) -> None:
         self.base_url = base_url
         fields: dict[str, str | openai.Omit] = {**headers(key)}
-        if not key:
-            fields["Authorization"] = openai.Omit()
         # What the SDK would take from the environment is not the user's word for this endpoint.
         for name in ("OpenAI-Organization", "OpenAI-Project"):
             fields[name] = openai.Omit()
+        # Without a key there is no such field at all; the SDK takes that only from the single request.
+        self._options: Any = {} if key else {"headers": {"Authorization": openai.Omit()}}
         client = openai.DefaultAioHttpClient(follow_redirects=False, trust_env=False, timeout=None)
         self._client = openai.AsyncOpenAI(
             base_url=base_url,
@@ -50,9 +51,11 @@ class SdkTransport:
         try:
             async with asyncio.timeout(timeout):
                 if method == "GET":
-                    answer = await self._client.get(path, cast_to=binary)
+                    answer = await self._client.get(path, cast_to=binary, options=self._options)
                 else:
-                    answer = await self._client.post(path, content=body, cast_to=binary)
+                    answer = await self._client.post(
+                        path, content=body, cast_to=binary, options=self._options
+                    )
             response = answer.response
             return Reply(response.status_code, response.headers, response.content)
         except openai.APIStatusError as error:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NotRequired, Union, get_args, get_origin
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import ConfigDict, Field, TypeAdapter, with_config
+from typing_extensions import TypedDict
 
 from radgen.extract.endpoint.settings import packaged_text
 from radgen.ontology.finding import FIELDS, Finding
@@ -26,11 +27,11 @@ _ITEMS = {"morphology": 10, "size_dims_mm": 3, "size_range_mm": 2}
 _FINDINGS = 100
 
 
-_Section: Any = Literal["findings", "impression"]
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+def _dict_type(name: str, fields: dict[str, Any], required: tuple[str, ...] = ()) -> Any:
+    """Return a TypedDict that allows no other key; validating into it is thrice as fast as into a model."""
+    annotations = {key: kind if key in required else NotRequired[kind] for key, kind in fields.items()}
+    kind: Any = TypedDict(name, annotations)  # type: ignore[misc]  # its fields come from §1
+    return with_config(ConfigDict(extra="forbid"))(kind)
 
 
 def _bounded(name: str, annotation: Any) -> Any:
@@ -47,33 +48,32 @@ def _bounded(name: str, annotation: Any) -> Any:
 
 
 @functools.cache
-def models() -> tuple[type[BaseModel], type[BaseModel]]:
-    """Return the pydantic models of one finding and of the whole answer."""
-    quoted: Any = {name: (Annotated[str, Field(max_length=_WORDS)] | None, None) for name in WORDED}
-    words: Any = create_model("Words", __base__=_Strict, **quoted)
-    attributes: Any = {
-        name: (_bounded(name, Finding.model_fields[name].rebuild_annotation()), None)
+def answer_type() -> TypeAdapter[dict[str, Any]]:
+    """Return what validates a whole answer; unstated fields stay out of the result."""
+    words = _dict_type("Words", dict.fromkeys(WORDED, Annotated[str, Field(max_length=_WORDS)] | None))
+    attributes = {
+        name: _bounded(name, Finding.model_fields[name].rebuild_annotation())
         for name in FIELDS
         if name != "finding"
     }
-    item: Any = create_model(
-        "Item",
-        __base__=_Strict,
-        section=(_Section | None, None),
-        finding=(Annotated[str, Field(min_length=1, max_length=_TAG)], ...),
-        quote=(Annotated[str, Field(min_length=1, max_length=_QUOTE)], ...),
+    fields = {
+        "section": Literal["findings", "impression"] | None,
+        "finding": Annotated[str, Field(min_length=1, max_length=_TAG)],
+        "quote": Annotated[str, Field(min_length=1, max_length=_QUOTE)],
         **attributes,
-        words=(words | None, None),
+        "words": words | None,
+    }
+    item = _dict_type("Item", fields, ("finding", "quote"))
+    items: Any = types.GenericAlias(list, (item,))
+    answer = _dict_type(
+        "Answer", {"findings": Annotated[items, Field(max_length=_FINDINGS)]}, required=("findings",)
     )
-    answer = create_model(
-        "Answer", __base__=_Strict, findings=(Annotated[list[item], Field(max_length=_FINDINGS)], ...)
-    )
-    return item, answer
+    return TypeAdapter(answer)
 
 
 def derive_schema() -> dict[str, Any]:
     """Return the JSON schema of the answer: no references, titles or defaults, which some servers refuse."""
-    schema = models()[1].model_json_schema()
+    schema = answer_type().json_schema()
     definitions = schema.pop("$defs", {})
 
     def clean(node: Any, inside_properties: bool = False) -> Any:

@@ -88,8 +88,13 @@ def label_scores(rules: RulesExtractor, rows: list[dict[str, Any]], gold: dict[s
 def mesh_scores(
     rules: RulesExtractor, rows: list[dict[str, Any]], config: dict[str, Any], show: str | None = None
 ) -> None:
-    """Print how often side, severity and lobe of a MeSH term are right, where the text states them."""
+    """Print how often side, severity and lobe of a MeSH term are right, where the text states them of the finding.
+
+    "Left basilar opacity may represent atelectasis" does not say where the atelectasis is; such terms are in
+    the second count only.
+    """
     right: Counter[str] = Counter()
+    given: Counter[str] = Counter()
     stated: Counter[str] = Counter()
     for row in rows:
         found: list[tuple[str, dict[str, Any]]] = []
@@ -105,12 +110,16 @@ def mesh_scores(
                 if not said:
                     continue
                 stated[field] += 1
-                ok = any(state.get(field) in values for state in said)
-                right[field] += ok
-                if show == field and not ok:
+                got = [state[field] for state in said if field in state]
+                given[field] += bool(got)
+                right[field] += any(value in values for value in got)
+                if show == field and not any(value in values for value in got):
                     print(row["id"], term, [s for s, state in records if re.search(pattern, s, re.I)], said)
     for field in ("laterality", "severity", "lobe"):
-        print(f"  {field:10s} {right[field]:4d} of {stated[field]:4d} right: {right[field] / max(1, stated[field]):.4f}")
+        print(
+            f"  {field:10s} right {right[field]:4d} of {given[field]:4d}: {right[field] / max(1, given[field]):.4f}"
+            f"   (the word is somewhere in a sentence that names the finding: {stated[field]})"
+        )
 
 
 def questions(qualifiers: list[str], config: dict[str, Any]) -> Iterator[tuple[str, str, list[str]]]:

@@ -15,10 +15,12 @@ from radgen.extract.places import Place
 
 #: Kinds of item that may stand before the noun they belong to.
 _MODIFIERS = frozenset(("attribute", "place", "site", "size", "count", "level", "number", "ignore"))
-_JOINS = frozenset(("and", "or", "versus", "comma"))
+_JOINS = frozenset(("and", "or", "slash", "versus", "comma"))
 _SEPARATORS = frozenset((*_JOINS, "det", "ignore"))
 #: Attributes of a listed finding that show that a list of denied findings has ended before it.
 _AFFIRMING = frozenset(("severity", "temporal_change", "count", "count_category", "size_mm", "certainty"))
+#: Prepositions that say that a finding is inside its place.
+_INSIDE = frozenset(("in", "of", "within", "involving", "at", "throughout", "affecting", "from"))
 _RESTRICTING = frozenset(("new", "severe", "increased"))
 
 
@@ -81,6 +83,8 @@ class Reader:
         orphans: list[Mention] = []
         first = 0
         for at in range(len(items) + 1):
+            if at < len(items) and items[at].kind == "break" and _contrasts_adjectives(items, at):
+                items[at].kind = "and"
             if at == len(items) or items[at].kind == "break":
                 if at > first:
                     self._clause(items[first:at], mentions, orphans)
@@ -104,7 +108,7 @@ class Reader:
                 else:
                     orphans.append(orphan)
             return
-        starts = [0]
+        starts = [_first_start(items, heads[0])]
         for previous, head in zip(heads, heads[1:], strict=False):
             starts.append(_start(items, previous, head))
         groups: list[list[Mention]] = []
@@ -117,8 +121,9 @@ class Reader:
                 for mention in group:
                     mention.normal = nouns[head][1]
                     mention.negated = nouns[head][1]
-                    for key, value in nouns[head][2].items():
-                        mention.attrs[key] = value
+                    mention.attrs.update(nouns[head][2])
+                    if item.places and item.places[0][0] in ("left", "right"):
+                        mention.places = [(item.places[0][0], None, None)]
                     for used in nouns[head][3]:
                         mention.cover(used)
             elif item.kind == "pronoun":
@@ -137,6 +142,8 @@ class Reader:
                 linked = state.linked
             region = items[starts[number] : head]
             self._before(region, group, item)
+            if bare and state.negation is None:
+                self._share_place(items, heads[number - 1], starts[number], region, groups[number - 1], group)
             stop = starts[number + 1] if number + 1 < len(heads) else len(items)
             self._after(items, head + 1, stop, group, linked)
         for group in groups:
@@ -248,7 +255,7 @@ class Reader:
                     if not backwards and used and used[0].start > items[near].start:
                         continue
                     between = items[low + 1 : high]
-                    if all(i.kind in ("and", "or", "comma", "det", "place", "attribute", "ignore", "site") for i in between) and (
+                    if all(i.kind in ("and", "or", "slash", "comma", "det", "place", "attribute", "ignore", "site") for i in between) and (
                         len(between) > 0 or items[low].end == items[high].start
                     ):
                         tags = items[far].phrase.subject or (self._lung_tags() if items[far].attrs.get("lung") else [])
@@ -326,7 +333,7 @@ class Reader:
         state: _State,
     ) -> None:
         """End the scopes of the mention before this one that do not reach it."""
-        joined = "or" in separators or "versus" in separators
+        joined = not separators.isdisjoint(("or", "versus", "slash"))
         fresh = any(item.kind in ("there", "pronoun") for item in region) or "with" in separators
         relation = any(item.kind == "relation" for item in region)
         if state.negation is not None:
@@ -392,6 +399,11 @@ class Reader:
                     continue
                 if denied and "certainty" in item.attrs:
                     continue
+                if kind == "size" and group[0].plural and "size_mm" in group[0].attrs and "size_mm" in item.attrs:
+                    group.append(Mention(group[0].item, group[0].find))  # "5 mm and 8 mm nodules"
+                    group[-1].negated = group[0].negated
+                    self._give(group[-1], item, before=True, head=head)
+                    continue
                 for mention in group:
                     self._give(mention, item, before=True, head=head)
 
@@ -400,17 +412,33 @@ class Reader:
     ) -> None:
         finite = False
         preposition = False
+        inside = True
         largest = False
         denied = False
         joined = False
+        alternatives = len(linked) > 1 and not any(mention.negated for mention in group)
         for index in range(start, stop):
             item = items[index]
             kind = item.kind
             following = items[index + 1] if index + 1 < stop else None
+            if kind in ("comma", "and") and group and _other_side(items, index, stop, group[0]):
+                other = Mention(group[0].item, group[0].find)
+                other.negated = group[0].negated
+                group.append(other)
+                self._before(items[index + 1 : index + 2], [other], item)
+                self._after(items, index + 1, stop, [other], [[other]])
+                return
             if kind == "verb":
                 finite = True
             elif kind == "prep":
                 preposition = True
+                inside = item.phrase.words[-1] in _INSIDE
+            elif kind == "year":
+                if index and items[index - 1].kind != "verb" and items[start].phrase.words[0] in ("was", "were"):
+                    for mention in group:
+                        mention.dropped = mention.dropped or "historical"
+            elif kind == "site" and preposition and not inside:
+                continue
             elif kind == "largest":
                 largest = True
             elif kind == "comma":
@@ -449,7 +477,7 @@ class Reader:
                     continue
                 spread = finite or item.phrase.predicate
                 targets = _all(linked) if spread else group
-                if kind == "place" and preposition and not spread:
+                if kind == "place" and (preposition or alternatives) and not spread:
                     targets = [
                         mention
                         for mention in _all(linked)
@@ -466,6 +494,24 @@ class Reader:
                 if mention.negated or mention.attrs.get("temporal_change") == "resolved":
                     mention.dropped = None
 
+    def _share_place(
+        self,
+        items: list[Item],
+        previous: int,
+        start: int,
+        region: list[Item],
+        first: list[Mention],
+        second: list[Mention],
+    ) -> None:
+        """Give alternatives one place: "left basilar atelectasis or scarring"."""
+        kinds = {item.kind for item in items[previous + 1 : start]}
+        if kinds.isdisjoint(("or", "versus", "slash")) or any(item.kind in ("det", "there") for item in region):
+            return
+        places = first[0].places
+        for mention in second:
+            if places and not mention.places and mention.tag not in self.lexicon.unsided and not mention.normal:
+                mention.places = list(places)
+
     def _give(self, mention: Mention, item: Item, before: bool, head: Item | None = None, joined: bool = False) -> None:
         """Let a mention have what an item states."""
         attrs = mention.attrs
@@ -480,7 +526,7 @@ class Reader:
             mention.cover(item)
             return
         if kind == "site":
-            mention.site = mention.site or item.phrase.place.get("anatomy")
+            self._locate(mention, item)
             return
         if kind in ("count", "number"):
             value = item.attrs["count"]
@@ -490,6 +536,8 @@ class Reader:
             return
         if not item.attrs:
             return
+        if kind == "level" and "rib" in item.attrs.get("level", ""):
+            self._refine(mention, "rib")
         if kind == "size" and mention.tag in self.lexicon.devices and "size_mm" in item.attrs:
             attrs.setdefault("distance_mm", item.attrs["size_mm"])
             mention.cover(item)
@@ -510,6 +558,19 @@ class Reader:
             elif name not in attrs:
                 attrs[name] = value
         mention.cover(item)
+
+    def _locate(self, mention: Mention, item: Item) -> None:
+        site = item.phrase.place.get("anatomy")
+        if site is not None and mention.site is None:
+            mention.site = site
+            self._refine(mention, site)
+
+    def _refine(self, mention: Mention, site: str) -> None:
+        """Let the organ say which finding a general word means."""
+        if mention.item is not None and len(mention.item.phrase.words) == 1:
+            tag = self.lexicon.refine.get((mention.item.phrase.words[0], site))
+            if tag is not None:
+                mention.find = (tag, *mention.find[1:])
 
     def _orphan(self, items: list[Item]) -> Mention | None:
         """Read a clause without a finding: what it says of the finding before it, if it points back."""
@@ -535,12 +596,35 @@ class _State:
         self.linked: list[list[Mention]] = []
 
 
+def _other_side(items: list[Item], index: int, stop: int, mention: Mention) -> bool:
+    """Whether the same finding on the other side follows: "the left effusion is small, the right is large"."""
+    at = index + 1
+    while at < stop and items[at].kind in ("and", "det", "attribute", "size") and not items[at].phrase.predicate:
+        at += 1
+    if at >= stop or items[at].kind != "place" or len(items[at].places) != 1 or len(mention.places) != 1:
+        return False
+    side, lobe, zone = items[at].places[0]
+    if lobe or zone or {side, mention.places[0][0]} != {"left", "right"}:
+        return False
+    return at + 1 == stop or items[at + 1].kind == "verb" or items[at + 1].phrase.predicate
+
+
 def _hedge_next(items: list[Item]) -> None:
     """Read "is likely" before a noun as "likely represents"."""
     for item, following in zip(items, items[1:], strict=False):
         if item.kind == "attribute" and "certainty" in item.attrs and item.phrase.words[0] in ("is", "are"):
             if following.start == item.end and following.kind in ("find", "det", "attribute", "place", "size"):
                 item.kind = "relation"
+
+
+def _contrasts_adjectives(items: list[Item], at: int) -> bool:
+    """Whether "but" stands between two adjectives of one noun: "small but increasing effusion"."""
+    if not 0 < at < len(items) - 1 or items[at].phrase.words[0] not in ("but", "though", "although"):
+        return False
+    before, after = items[at - 1], items[at + 1]
+    if before.kind != "attribute" or after.kind != "attribute" or after.phrase.predicate:
+        return False
+    return before.end == items[at].start and after.start == items[at].end
 
 
 def _all(linked: list[list[Mention]]) -> list[Mention]:
@@ -623,8 +707,10 @@ def _in_phrase(items: list[Item], index: int) -> bool:
     """Whether a subject is only the place of something else: "in the lungs", "of the aorta"."""
     at = index - 1
     while at >= 0 and items[at].kind in ("det", "place", "attribute", "site", "ignore"):
+        if items[at].end != items[at + 1].start:
+            return False
         at -= 1
-    return at >= 0 and items[at].kind == "prep"
+    return at >= 0 and items[at].kind == "prep" and items[at].end == items[at + 1].start
 
 
 def _is_modifier(items: list[Item], index: int) -> bool:
@@ -698,7 +784,7 @@ def _start(items: list[Item], previous: int, head: int) -> int:
         elif kind == "comma":
             if not _adjectival(items, index, previous):
                 break
-        elif kind in ("and", "or"):
+        elif kind in ("and", "or", "slash"):
             if not _adjectival(items, index, previous):
                 break
         elif kind == "verb" and fronted is False and index == previous + 1:
@@ -707,6 +793,20 @@ def _start(items: list[Item], previous: int, head: int) -> int:
             break
         index -= 1
     return start
+
+
+def _first_start(items: list[Item], head: int) -> int:
+    """Return where the words of the first mention begin: after a noun outside the vocabulary and its place.
+
+    "increased lucencies in both apices along with scarring": the apices are not those of the scarring.
+    """
+    for index in range(head - 1, 1, -1):
+        if items[index].kind in ("and", "with"):
+            for at in range(index - 1, 0, -1):
+                if items[at].kind == "prep" and items[at].start > items[at - 1].end:
+                    if any(item.kind == "place" for item in items[at:index]) and items[at - 1].kind != "negation":
+                        return index + 1
+    return 0
 
 
 def _denied_from(items: list[Item], previous: int, head: int) -> int | None:

@@ -36,6 +36,7 @@ ROLES = (
     "with",
     "versus",
     "or",
+    "slash",
     "and",
     "comma",
     "prep",
@@ -108,11 +109,17 @@ class Lexicon:
         self._generated(load_phrasings(ontology).words)
         self._places()
         self._findings()
+        self._inner()
         self._compositions()
         self._spellings()
         for words, phrase in self.phrases.items():
             phrase.words = words
             phrase.kind = _kind(phrase)
+        self.refine: dict[tuple[str, str], str] = {}
+        for rule in self.cues.get("refine", []):
+            for word, (site, tag) in product(rule["words"], rule["sites"].items()):
+                if tag in ontology.findings:
+                    self.refine[word, site] = tag
         self.finds = {words: p.find for words, p in self.phrases.items() if p.find}
         self.words = frozenset(word for words in self.phrases for word in words)
 
@@ -162,6 +169,9 @@ class Lexicon:
             phrase = self._add(word, "attribute")
             if phrase is not None and not phrase.attrs:
                 phrase.attrs["morphology"] = [word]
+        for entry in self.cues.get("states", []):
+            for phrase in self._all(entry["text"], "attribute"):
+                phrase.attrs = dict(entry["attrs"])
         for low, high in product(values["severity"].items(), repeat=2):
             order = list(values["severity"])
             if order.index(low[0]) >= order.index(high[0]):
@@ -262,12 +272,20 @@ class Lexicon:
         for term in [*entry.terms, *([entry.definition] if entry.definition else [])]:
             self._name(term, tag, {}, term.text in abbreviations, strong=True)
         for text in entry.recognised:
-            self._name(Term(text=text), tag, _sided(text, entry))
+            self._name(Term(text=text), tag, {**_sided(text, entry), **self._graded(text)})
         for text in entry.normal:
             for form in {text, *([_plural(text)] if not text.endswith("s") else [])}:
                 phrase = self._add(form, "subject")
                 if phrase is not None and tag not in phrase.subject:
                     phrase.subject.append(tag)
+
+    def _graded(self, text: str) -> dict[str, Any]:
+        """Return the degree that a recognised form names: "heart is mildly enlarged"."""
+        for word in text.split():
+            phrase = self.phrases.get((word,)) if word.endswith("ly") else None
+            if phrase is not None and "severity" in phrase.attrs:
+                return {"severity": phrase.attrs["severity"]}
+        return {}
 
     def _name(self, term: Term, tag: str, implied: dict[str, Any], cased: bool = False, strong: bool = False) -> None:
         singular = term.text
@@ -301,6 +319,19 @@ class Lexicon:
                         yield f"{head}{join.removesuffix('the ')}both {tail}", {"laterality": "bilateral"}
                     return
 
+    def _inner(self) -> None:
+        """Let "displaced rib fracture" state what "displaced" states, where "rib fracture" is the same finding."""
+        for words, phrase in self.phrases.items():
+            if phrase.strong or len(phrase.find) != 1 or len(words) < 2:
+                continue
+            tag, implied, many = phrase.find[0]
+            first, rest = self.phrases.get(words[:1]), self.phrases.get(words[1:])
+            if first is None or rest is None or not rest.find or rest.find[0][0] != tag:
+                continue
+            side = first.place.get("laterality")
+            stated = {**first.attrs, **({"laterality": side} if side else {})}
+            phrase.find = [(tag, {**rest.find[0][1], **stated, **implied}, many)]
+
     def _compositions(self) -> None:
         """Learn "thyroid" + "heterogeneous" from "thyroid is heterogeneous", and the listed ones."""
         for tag, entry in self.ontology.findings.items():
@@ -308,7 +339,8 @@ class Lexicon:
                 for verb in (" is ", " are "):
                     if verb in text:
                         subject, predicate = text.split(verb, 1)
-                        self._compose(tag, [subject], [predicate])
+                        first, _, rest = predicate.partition(" ")
+                        self._compose(tag, [subject], [rest if rest and first.endswith("ly") else predicate])
         for item in self.cues.get("compositions", []):
             tag = item["finding"]
             if tag in self.ontology.findings:

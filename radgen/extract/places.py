@@ -5,7 +5,10 @@ from __future__ import annotations
 from radgen.extract.matching import Item
 
 Place = tuple[str | None, str | None, str | None]
-_JOINS = frozenset(("and", "or", "versus"))
+_JOINS = frozenset(("and", "or", "slash", "versus"))
+
+#: First words of findings that are also the noun of a place before them: "upper | lung nodule".
+_NOUNS = {"lung": "zone", "lungs": "zone", "lobe": "lobe", "lobar": "lobe"}
 
 
 def merge_places(items: list[Item]) -> list[Item]:
@@ -22,9 +25,10 @@ def merge_places(items: list[Item]) -> list[Item]:
             index += 1
             continue
         end = _run(items, index)
-        lung = end < size and items[end].kind == "find" and items[end].phrase.words[0] in ("lung", "lungs")
-        adjacent = lung and items[end].start == items[end - 1].end
-        result.append(_read(items[index:end], "zone" if adjacent else None))
+        noun = None
+        if end < size and items[end].kind == "find" and items[end].start == items[end - 1].end:
+            noun = _NOUNS.get(items[end].phrase.words[0])
+        result.append(_read(items[index:end], noun))
         index = end
     return result
 
@@ -44,7 +48,7 @@ def _run(items: list[Item], start: int) -> int:
             at += 1
             continue
         step = at
-        while step < size and items[step].kind in ("and", "or", "versus", "comma", "det"):
+        while step < size and items[step].kind in ("and", "or", "slash", "versus", "comma", "det"):
             if items[step].start > items[step - 1].end:
                 return at
             step += 1

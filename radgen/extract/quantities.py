@@ -112,6 +112,8 @@ def _number(tokens: Tokens, index: int, last: Quantity | None) -> Quantity:
             end += 1
         return Quantity("ignore", index, end)
     word = lower[index]
+    if len(word) == 4 and word[:2] in ("19", "20"):
+        return Quantity("year", index, index + 1)
     if not word.isdigit() or len(word) > 3 or int(word) == 0 or before in _LABELS or after in _NOT_A_COUNT or glued:
         return Quantity("ignore", index, index + 1)
     if after in (".", ")", ":") and index == 0 or after == ":" or before in ("#", "/"):
@@ -234,7 +236,8 @@ def _measure(tokens: Tokens, index: int) -> tuple[int, int, list[float], bool] |
             if at in tokens.joined and lower[at][0].isdigit():
                 spread = True
                 continue
-            if at + 1 < size and lower[at] in _TO and lower[at + 1][0].isdigit():
+            between = lower[at] == "and" and index and lower[index - 1] == "between"
+            if at + 1 < size and (lower[at] in _TO or between) and lower[at + 1][0].isdigit():
                 spread = True
                 at += 1
                 continue

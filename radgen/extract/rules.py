@@ -102,12 +102,13 @@ class RulesExtractor:
         if orphans and found:
             for orphan in orphans:
                 _join(found, self._records(orphan)[0], (tokens.starts[orphan.start], tokens.end(orphan.end - 1)))
+        first = len(found)
         for mention in mentions:
             if mention.dropped:
                 continue
             span = tokens.starts[mention.start], tokens.end(mention.end - 1)
             for record in self._records(mention):
-                self._append(found, record, span, mention)
+                self._append(found, record, span, mention, first)
 
     def _complete(self, items: list[Item], tokens: Tokens) -> None:
         """Read "pleural or pericardial effusion" as two findings."""
@@ -154,7 +155,8 @@ class RulesExtractor:
         state.update(attrs)
         if mention.site and mention.tag and mention.tag not in self.lexicon.events:
             sites = self.lexicon.sites[mention.tag]
-            if len(sites) > 1 and mention.site in sites and "anatomy" not in state:
+            known = len(sites) > 1 and mention.site in sites or "body" in sites
+            if known and "anatomy" not in state:
                 state["anatomy"] = mention.site
         records = []
         for side, lobe, zone in mention.places or [(None, None, None)]:
@@ -165,7 +167,9 @@ class RulesExtractor:
             records.append(dict(sorted(record.items(), key=lambda entry: _ORDER[entry[0]])))
         return records
 
-    def _append(self, found: list[tuple[Record, Span]], record: Record, span: Span, mention: Mention) -> None:
+    def _append(
+        self, found: list[tuple[Record, Span]], record: Record, span: Span, mention: Mention, first: int
+    ) -> None:
         """Add a state, or let it complete an earlier one that it points back to."""
         if mention.definite and record["presence"] == "present":
             for index in range(len(found) - 1, max(-1, len(found) - 1 - _WAYS_BACK), -1):
@@ -181,6 +185,9 @@ class RulesExtractor:
                     break
         if any(record == earlier for earlier, _ in found):
             return
+        for earlier, _ in found[first:]:  # "compression fracture with loss of height"
+            if len(record) <= 2 and record.items() <= earlier.items():
+                return
         found.append((record, span))
 
 

@@ -72,6 +72,8 @@ def _add(text: str, start: int, end: int, spans: list[tuple[int, int]], number: 
 
 def _goes_on(text: str, start: int, stop: int, end: int) -> bool:
     """Tell the full stop of an abbreviation or a list number from one that ends a sentence."""
+    if text[stop] == "?" and not text[start:stop].strip("-\u2022* \t\n()"):
+        return True  # "? pneumothorax"
     last = _LAST_WORD.search(text[max(start, stop - _TAIL) : stop])
     if not last:
         return False

@@ -287,6 +287,29 @@ class CrossChecker(RowChecker):
                 yield f"{column}: {row[column]}, but the states give {values}"
 
 
+class ProbeChecker(TripletChecker):
+    """Probe-13: an axis, presence, the synonym group (the finding axis) or the zone group (side fixed)."""
+
+    columns = (*Contrasts.columns, "kind")
+
+    def __init__(self, name: str, ontology: Ontology, holdout: str | None) -> None:
+        super().__init__({"synonym": "finding", "zone": "location"}.get(name, name), ontology, holdout)
+        self.group, self.name = name, "probe13"
+        if name == "zone":
+            self.varying = ("zone",)
+
+    def family(
+        self, row: Mapping[str, Any], states: Sequence[Mapping[str, Any]], texts: Sequence[str]
+    ) -> Iterator[str]:
+        """As on the axis; the kind says whether the positive has the anchor's value."""
+        if row["axis"] != self.group:
+            yield f"axis: expected {self.group}, found {row['axis']}"
+        yield from super().family({**row, "axis": self.name}, states, texts)
+        kind = "match" if states[0] == states[1] else "ordinal"
+        if row["kind"] != kind:
+            yield f"kind: {row['kind']}, but the states make it {kind}"
+
+
 def checker_of(manifest: Mapping[str, Any], ontology: Ontology) -> RowChecker:
     """Return the checker for a dataset.
 
@@ -295,7 +318,7 @@ def checker_of(manifest: Mapping[str, Any], ontology: Ontology) -> RowChecker:
     """
     family, name = manifest.get("family"), str(manifest.get("name"))
     held = (manifest.get("holdout") or {}).get("kind")
-    kinds = {"contrasts": TripletChecker, "pairs": PairChecker, "crossaxis": CrossChecker}
+    kinds = {"contrasts": TripletChecker, "pairs": PairChecker, "crossaxis": CrossChecker, "probe": ProbeChecker}
     try:
         return kinds[str(family)](name, ontology, held)  # type: ignore[abstract]  # all are concrete
     except (KeyError, RadgenError):

@@ -87,6 +87,7 @@ class Contrasts:
         self.name = name
         self.seed = seed
         self.holdout = holdout
+        self.only: Split | None = None
         controlled = ontology.axes.controlled.get(name)
         self.axis = controlled.axis if controlled else name
         self.controlled = controlled is not None
@@ -165,11 +166,18 @@ class Contrasts:
     def plans(self, job: Job) -> list[tuple[Realiser, Sequence[Split]]]:
         """Return the splits of a block's rows, and what says them: two lots where phrasings are held out."""
         count = self.ontology.axes.rows_per_context
+        if self.only is not None:  # twenty sentences are said for one of a small split: fewer rows a context
+            return [(self.realiser, (self.only,) * max(1, count // 5))]
         # The plan repeats itself every thousand blocks, so that it is worked out once.
         plan = split_plan(count, tuple(self.splitter.shares.items()), job.index % 1000 * count)
         if self.holdout is None:
             return [(self.realiser, plan)]
         return self.holdout.plans(self.realiser, self.axis, job.finding, job.context, plan)
+
+    @property
+    def batch(self) -> tuple[int, int]:
+        """How many beginnings and ends of a sentence are drawn at a time."""
+        return (4, 3) if self.only is None else (8, 6)
 
     def capacity(self) -> int:
         """Return the most rows that the contexts of this dataset can give."""
@@ -205,7 +213,7 @@ class TripletMaker:
         self.targets = picker.targets
         self.rng = rng
         self.picker = picker
-        self.pool = Pool(realiser, recipe.splitter, modality, rng)
+        self.pool = Pool(realiser, recipe.splitter, modality, rng, recipe.batch)
         self.dumped = [orjson.dumps(state) for state in states]
         self.context = context_hash(states[0], recipe.varying).encode() if states else b""
         self.rests: dict[tuple[int, int, int], bytes] = {}

@@ -229,7 +229,7 @@ class _PairMaker:
         self.rng = rng
         self.states = states
         self.block = block
-        self.pool = Pool(realiser, recipe.splitter, modality, rng)
+        self.pool = Pool(realiser, recipe.splitter, modality, rng, recipe.batch)
         self.dumped = [orjson.dumps(state) for state in states]
         self.context = context_hash(states[0], recipe.varying) if states else ""
         self.weights = recipe.fifth_weights

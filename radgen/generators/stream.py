@@ -9,14 +9,14 @@ from __future__ import annotations
 import gc
 import itertools
 import multiprocessing
+import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from radgen.errors import DatasetError, RadgenError
+from radgen.errors import DatasetError
 from radgen.generators.blocks import Block, Row
 from radgen.generators.contrasts import Contrasts, Job, schedule
 from radgen.generators.holdout import Holdout
@@ -41,6 +41,7 @@ class Order:
         rows: rows in the three splits together; the recipe's volume if None.
         seed: seed of every random draw.
         holdout: what is kept out of train, or None.
+        only: the one split to make rows of, for the judging sets; all three if None.
     """
 
     family: str
@@ -49,6 +50,7 @@ class Order:
     seed: int = 42
     ontology_files: tuple[str, ...] = ()
     holdout: str | None = None
+    only: Split | None = None
 
     def ontology(self) -> Ontology:
         """Load the ontology that the order names."""
@@ -58,7 +60,9 @@ class Order:
         """Return what makes the dataset."""
         ontology = self.ontology()
         holdout = Holdout.of(self.holdout, ontology) if self.holdout else None
-        return recipe(ontology, realiser or Realiser(ontology), self.family, self.name, self.seed, holdout)
+        made = recipe(ontology, realiser or Realiser(ontology), self.family, self.name, self.seed, holdout)
+        made.only = self.only
+        return made
 
 
 @dataclass
@@ -130,6 +134,8 @@ def stream(
     wanted = order.rows if order.rows is not None else made.default_rows
     check_rows(order, made, wanted)
     quotas = Splitter(axes.splits).quotas(wanted)
+    if order.only is not None:
+        quotas = {split: wanted if split == order.only else 0 for split in SPLITS}
     tally = Tally()
     seen_rows: set[tuple[int, ...]] = set()
     seen_texts: set[int] = set()
@@ -196,11 +202,6 @@ def _short(order: Order, tally: Tally, wanted: int) -> str:
 def default_workers() -> int:
     """Return the number of processes to use: one for each core that this process may run on."""
     try:
-        import os
-
         return max(1, len(os.sched_getaffinity(0)))
     except AttributeError:  # not on every system
         return max(1, multiprocessing.cpu_count())
-
-
-__all__ = ["DatasetError", "Order", "Path", "RadgenError", "SPLITS", "Tally", "check_rows", "default_workers", "stream"]

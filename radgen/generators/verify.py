@@ -23,8 +23,11 @@ from radgen.generators.folders import MANIFEST, read_manifest
 from radgen.generators.splits import SPLITS, Splitter
 from radgen.ontology.load import Ontology, load_ontology
 
-#: Families checked elsewhere: a function (folder, manifest, ontology) that yields problems.
-OTHER_FAMILIES: dict[str, str] = {}
+#: Families checked elsewhere: a function (folder, manifest, ontology, verdict) that yields (file, row, reason)
+#: and counts rows and texts in the verdict.
+OTHER_FAMILIES: dict[str, str] = {
+    "judging": "radgen.generators.judging:verify_judging",
+}
 SHOWN = 20
 
 
@@ -87,9 +90,10 @@ def verify_folder(folder: Path, ontology: Ontology) -> Verdict:
     family = str(manifest.get("family"))
     if family in OTHER_FAMILIES:
         module, function = OTHER_FAMILIES[family].split(":")
-        check: Callable[..., Iterator[Problem]] = getattr(importlib.import_module(module), function)
-        for problem in check(folder, manifest, ontology, verdict):
-            verdict.add(problem)
+        check: Callable[..., Iterator[tuple[str, int | None, str]]]
+        check = getattr(importlib.import_module(module), function)
+        for file, row, reason in check(folder, manifest, ontology, verdict):
+            verdict.add(Problem(file, row, reason))
         return verdict
     try:
         checker = checker_of(manifest, ontology)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -71,6 +72,7 @@ class FindingEntry(Strict):
         sites: keys of ``sites`` in ``anatomy.yaml``, the usual one first.
         severity_words: which words grade it: degree (mild, severe), amount (small, large) or fluid.
         severities: the levels that are used for it; all four if absent.
+        levels: the levels that are used for it on other ordinal axes (nothing makes emphysema go away).
         size_mm: smallest and largest size that is plausible, millimetres.
         max_count: the largest number of them that a report would count.
         frequency: reports a modality that state it; filled in from the tags.
@@ -92,6 +94,7 @@ class FindingEntry(Strict):
     sites: Annotated[list[str], Field(min_length=1)]
     severity_words: SeverityWords = "degree"
     severities: list[Severity] | None = None
+    levels: dict[AxisName, Annotated[list[str], Field(min_length=2)]] = {}
     size_mm: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
     max_count: int | None = None
     frequency: dict[Modality, int] = {}
@@ -106,6 +109,12 @@ class FindingEntry(Strict):
     def terms(self) -> list[Term]:
         """Every term that is generated except the definition, the preferred name first."""
         return [self.preferred, *self.synonyms, *self.abbreviations]
+
+    def levels_on(self, axis: str, every: Sequence[str]) -> Sequence[str]:
+        """Return the levels of an ordinal axis that are used for it, out of ``every``."""
+        if axis == "severity":
+            return self.severities or every
+        return [level for level in every if level in self.levels.get(axis, every)]  # type: ignore[call-overload]
 
     @property
     def names(self) -> list[Term]:
@@ -184,6 +193,7 @@ class AxesFile(Strict):
     axes: dict[AxisName, Axis]
     controlled: dict[str, ControlledAxis]
     further: dict[str, Axis]
+    judging: dict[str, int]
     crossaxis: CrossAxis
 
 

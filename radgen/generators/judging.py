@@ -1,0 +1,184 @@
+"""The three judging sets (spec §3): Contrast-10, CrossAxis-8, Probe-13; every string of them is a test string.
+
+A string's split is a function of the string alone, so that none of these can stand in the training file of
+any radgen dataset, whatever its seed, as long as the shares of the splits are the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from radgen import __version__
+from radgen.generators.card import card
+from radgen.generators.checkers import RowChecker, checker_of
+from radgen.generators.folders import MANIFEST, dump, finished, replacing, write_file
+from radgen.generators.make import Made
+from radgen.generators.probe import probe_rows
+from radgen.generators.recipes import RECIPE_VERSION
+from radgen.generators.run import shared
+from radgen.generators.splits import text_hash
+from radgen.generators.stream import Order, stream
+from radgen.ontology.load import Ontology, load_ontology
+from radgen.templates.realiser import Realiser
+
+FAMILY = "judging"
+SEED = 13
+Rows = list[dict[str, Any]]
+
+
+def _contrast_10(ontology: Ontology, realiser: Realiser, files: tuple[str, ...]) -> Iterator[bytes]:
+    axes = list(ontology.axes.axes)
+    for axis, rows in zip(axes, shared(ontology.axes.judging["contrast_10"], len(axes)), strict=True):
+        order = Order("contrasts", axis, rows, SEED, files, only="test")
+        yield from (row.line for row, _ in stream(order, realiser=realiser))
+
+
+def _crossaxis_8(ontology: Ontology, realiser: Realiser, files: tuple[str, ...]) -> Iterator[bytes]:
+    names = list(ontology.axes.crossaxis.combinations)
+    for name, rows in zip(names, shared(ontology.axes.judging["crossaxis_8"], len(names)), strict=True):
+        order = Order("crossaxis", name, rows, SEED, files, only="test")
+        yield from (row.line for row, _ in stream(order, realiser=realiser))
+
+
+def _probe_13(ontology: Ontology, realiser: Realiser, files: tuple[str, ...]) -> Iterator[bytes]:
+    yield from (orjson.dumps(row) for row in probe_rows(ontology))
+
+
+SETS: dict[str, Callable[[Ontology, Realiser, tuple[str, ...]], Iterator[bytes]]] = {
+    "contrast_10": _contrast_10,
+    "crossaxis_8": _crossaxis_8,
+    "probe_13": _probe_13,
+}
+ABOUT = {
+    "contrast_10": "Single-axis triplets on the ten axes, from the test split: for ordering accuracy an axis.",
+    "crossaxis_8": "Pairs that differ on two axes, from the test split: for Spearman and side-flip response.",
+    "probe_13": "Triplets in 13 groups of 50 whose sentences are written apart from the generators' phrasings.",
+}
+
+
+def make_judging(
+    out: Path, *, ontology_files: tuple[str, ...] = (), workers: int = 1, force: bool = False
+) -> list[Made]:
+    """Write the judging sets to ``out/judging/<name>``; what stands there already is left alone.
+
+    Raises:
+        DatasetError: a place holds something else, or cannot be written.
+    """
+    ontology = load_ontology(ontology_files)
+    realiser = Realiser(ontology)
+    return [_make(name, out, ontology, realiser, ontology_files, force) for name in SETS]
+
+
+def _identity(name: str, ontology: Ontology, realiser: Realiser) -> str:
+    parts = [name, RECIPE_VERSION, SEED, ontology.fingerprint, realiser.phrasings.fingerprint]
+    return sha256(orjson.dumps(parts)).hexdigest()
+
+
+def _make(
+    name: str, out: Path, ontology: Ontology, realiser: Realiser, files: tuple[str, ...], force: bool
+) -> Made:
+    folder = out / FAMILY / name
+    identity = _identity(name, ontology, realiser)
+    if finished(folder, identity, force):
+        manifest = orjson.loads((folder / MANIFEST).read_bytes())
+        rows = {"test": manifest["files"]["test.jsonl"]["rows"]}
+        texts = manifest["texts"]
+        return Made(folder, rows, {}, {}, [], False, texts["distinct"] / texts["all"], name)
+    lines = list(SETS[name](ontology, realiser, files))
+    found: Rows = [orjson.loads(line) for line in lines]
+    columns = list(found[0])
+    texts = [key for key in ("anchor", "positive", "negative", "sentence1", "sentence2") if key in columns]
+    hashes = [text_hash(row[key]) for row in found for key in texts]
+    label = "score" if "score" in columns else None
+    data = b"".join(line + b"\n" for line in lines)
+    groups = Counter(str(row.get("axis") or row.get("combination")) for row in found)
+    manifest = {
+        "radgen": "dataset",
+        "family": FAMILY,
+        "name": name,
+        "command": "radgen benchmark",
+        "version": __version__,
+        "recipe_version": RECIPE_VERSION,
+        "seed": SEED,
+        "fingerprint": identity,
+        "ontology": ontology.fingerprint,
+        "phrasings": realiser.phrasings.fingerprint,
+        "columns": columns,
+        "files": {
+            "test.jsonl": {"rows": len(lines), "bytes": len(data), "sha256": sha256(data).hexdigest()}
+        },
+        "groups": dict(sorted(groups.items())),
+        "texts": {"all": len(hashes), "distinct": len(set(hashes))},
+    }
+    struct = _struct(found) if "distances" in columns else {}
+    with replacing(folder) as partial:
+        write_file(partial / "test.jsonl", data)
+        text = card(
+            title=f"radgen judging set: {name}",
+            about=ABOUT[name] + " For judging only: its strings never occur in a training file.",
+            columns=columns,
+            texts=texts,
+            label=label,
+            rows={"test": len(lines)},
+            manifest=manifest,
+            struct=struct,
+            examples=found[:: max(1, len(found) // 3)][:3],
+        )
+        write_file(partial / "README.md", text.encode())
+        write_file(partial / MANIFEST, dump(manifest))
+    return Made(
+        folder, {"test": len(lines)}, {}, {}, [], True, len(set(hashes)) / len(hashes), name
+    )
+
+
+def _struct(rows: Rows) -> dict[str, list[str]]:
+    keys = sorted({key for row in rows for key in row["distances"]})
+    return {"distances": keys, "sigmas": keys}
+
+
+def verify_judging(
+    folder: Path, manifest: Mapping[str, Any], ontology: Ontology, verdict: Any
+) -> Iterator[tuple[str, int | None, str]]:
+    """Yield (file, row, reason) for what is wrong in a judging set: its rows are checked as their axis's."""
+    path = folder / "test.jsonl"
+    checkers: dict[str, RowChecker] = {}
+    digest, count = sha256(), 0
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        yield str(path), None, f"cannot be read: {error.strerror}"
+        return
+    digest.update(data)
+    probe = manifest.get("name") == "probe_13"
+    for count, line in enumerate(data.splitlines(keepends=True), 1):
+        try:
+            row = orjson.loads(line)
+            group = str(row["combination"] if "combination" in row else row["axis"])
+        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+            yield str(path), count, f"not a row of a judging set: {error}"
+            continue
+        if group not in checkers:
+            family = "probe" if probe else "crossaxis" if "combination" in row else "contrasts"
+            checkers[group] = checker_of({"family": family, "name": group}, ontology)
+        for reason in checkers[group].row("test", line):
+            yield str(path), count, reason
+    verdict.rows["test"] = count
+    verdict.texts = sum(checker.texts_seen for checker in checkers.values())
+    texts: set[int] = set().union(*(checker.seen_texts for checker in checkers.values()))
+    verdict.distinct = len(texts)
+    stored = manifest.get("files", {}).get("test.jsonl", {})
+    for key, value in (("rows", count), ("bytes", len(data)), ("sha256", digest.hexdigest())):
+        if stored.get(key) != value:
+            yield str(path), None, f"{key}: the manifest says {stored.get(key)}, the file has {value}"
+    expected = {"all": verdict.texts, "distinct": verdict.distinct}
+    if manifest.get("texts") != expected:
+        yield str(folder / MANIFEST), None, f"texts: the manifest says {manifest.get('texts')}, found {expected}"
+
+
+__all__: Sequence[str] = ["SETS", "make_judging", "verify_judging"]

@@ -101,13 +101,10 @@ def group_options(ontology: Ontology, tag: str, group: str) -> list[Fields]:
             for level in axes["certainty"].levels
         ]
     if group == "temporal_change":
-        return [
-            (("temporal_change", level),) for level in axes["temporal_change"].levels if level != "resolved"
-        ]
+        changes = entry.levels_on(group, axes["temporal_change"].levels)
+        return [(("temporal_change", level),) for level in changes if level != "resolved"]
     levels: Sequence[str] = axes[group].levels  # type: ignore[index]  # the remaining groups are axes
-    if group == "severity" and entry.severities:
-        levels = entry.severities
-    return [((group, level),) for level in levels]
+    return [((group, level),) for level in entry.levels_on(group, levels)]
 
 
 def count_words(ontology: Ontology, entry: FindingEntry) -> list[str]:

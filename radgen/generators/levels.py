@@ -18,8 +18,7 @@ def ordinal_values(ontology: Ontology, tag: str, axis: str) -> list[Fields]:
     """Return the values a finding can take on an ordinal axis, with the presence that each implies (§1)."""
     entry = ontology.findings[tag]
     levels: Sequence[str] = ontology.axis(axis).levels
-    if axis == "severity" and entry.severities:
-        levels = entry.severities
+    levels = entry.levels_on(axis, levels)
     if axis == "temporal_change":
         return [
             ((axis, level), ("presence", "absent" if level == "resolved" else "present")) for level in levels

@@ -127,9 +127,9 @@ def _values(ontology: Ontology, group: Group, name: str, tag: str, rng: random.R
         if rng.random() < 0.5:
             top = entry.max_count or 0
             return [{"count": number} for number in ontology.axis("count").integers if number <= top]
-        levels = [level for level in ontology.axis("count").levels]
+        words = ontology.axis("count").levels
         return [
-            {"count_category": level} for level in levels if level != "innumerable" or tag in group.innumerable
+            {"count_category": word} for word in words if word != "innumerable" or tag in group.innumerable
         ]
     if name == "laterality":
         return [{"laterality": side} for side in ontology.axis("laterality").levels]
@@ -137,9 +137,7 @@ def _values(ontology: Ontology, group: Group, name: str, tag: str, rng: random.R
         return [{"zone": zone} for zone in ontology.anatomy.zones]
     if name == "location":
         return _places(ontology, rng)
-    levels = ontology.axis(name).levels
-    if name == "severity" and entry.severities:
-        levels = list(entry.severities)
+    levels = list(entry.levels_on(name, ontology.axis(name).levels))
     levels = [level for level in levels if tag not in group.skip.get(level, [])]
     return [{name: level, **_implied(name, level)} for level in levels]
 

@@ -91,6 +91,11 @@ def _entry_problems(
         out.append(problem(sources, axis_at, "'location' needs a site with zones or lobes"))
     if "size" in entry.axes and entry.size_mm is None:
         out.append(problem(sources, axis_at, "'size' needs size_mm: [smallest, largest]"))
+    for name, used in entry.levels.items():
+        every = axes.axes[name].levels if name in axes.axes else []
+        for level in used:
+            if level not in every:
+                out.append(problem(sources, (*at, "levels", name), unknown("level", level, every)))
     if entry.size_mm is not None and not 0 < entry.size_mm[0] < entry.size_mm[1]:
         out.append(
             problem(

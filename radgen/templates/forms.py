@@ -155,7 +155,12 @@ class Shape:
         """Return for each group the positions in a frame where it can stand; empty lists rule it out."""
         definite = "the_np" in frame.slots or ("of_np" in frame.slots and not self.is_new)
         return [
-            [slot for slot in slots if _fits(frame, group, slot, positions, definite)]
+            [
+                slot
+                for slot in slots
+                if _fits(frame, group, slot, positions, definite)
+                and not (slot == "pred" and self.mode == "resolved" and group != "temporal_change")
+            ]  # what has resolved "has resolved" and no longer "is mild"
             for group, positions in self.groups
         ]
 

@@ -102,12 +102,11 @@ def is_plural(state: Mapping[str, Any]) -> bool:
 
 
 def finding_classes(entry: FindingEntry) -> frozenset[str]:
-    """Return the classes by which forms are chosen: lesion, amount, fluid, degree (``words.yaml``)."""
+    """Return the classes by which forms are chosen: lesion, amount, sized, fluid, degree (``words.yaml``)."""
     if "size" in entry.axes:
         return frozenset({"lesion"})
-    if entry.severity_words == "fluid":
-        return frozenset({"amount", "fluid"})
-    return frozenset({"amount"} if entry.severity_words == "amount" else {"degree"})
+    own = {"degree": {"degree"}, "amount": {"amount", "sized"}, "fluid": {"amount", "fluid"}}
+    return frozenset(own[entry.severity_words])
 
 
 class Realiser:

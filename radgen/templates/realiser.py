@@ -66,7 +66,7 @@ class Placement(NamedTuple):
 
 
 _VOWEL_SOUND = re.compile(
-    r"(?:[aeio]|u(?!ni(?!n|m)|s[aeiu]|ti|re)|hour|8|11(?!\d)|18(?!\d)|[FHLMNRSX](?=[A-Z]))", re.ASCII
+    r"(?:[aeioAEIO]|u(?!ni(?!n|m)|s[aeiu]|ti|re)|hour|8|11(?!\d)|18(?!\d)|[FHLMNRSX](?=[A-Z]))", re.ASCII
 )
 
 

@@ -1,4 +1,4 @@
-"""Runs of ``radgen extract --backend openai`` for the tests: reports, quick settings, the files that come out."""
+"""Runs of ``radgen extract --backend openai`` for the tests: reports, quick settings, what comes out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ timeout_s: 2
 grace_s: 0.5
 retry: {first_wait_s: 0.01, longest_wait_s: 0.05, attempts: 6}
 circuit: {first_wait_s: 0.05, longest_wait_s: 0.1, give_up_s: 20, probe_timeout_s: 1}
-store: {reserve_mb: 1, busy_s: 0.3}
+store: {reserve_mb: 1, busy_s: 0.3, patience_s: 3}
 """
 
 

@@ -72,7 +72,9 @@ def test_a_timeout_is_tried_again(tmp_path: Path) -> None:
         ("408", "server_error"),
     ],
 )
-def test_what_does_not_pass_is_a_dead_letter_after_six_attempts(tmp_path: Path, fault: str, reason: str) -> None:
+def test_what_does_not_pass_is_a_dead_letter_after_six_attempts(
+    tmp_path: Path, fault: str, reason: str
+) -> None:
     write_reports(tmp_path, range(3))
     with FaultServer(faults(*[fault] * 100)) as server:
         done = extract(tmp_path, server)
@@ -144,7 +146,9 @@ def test_a_cut_off_answer_gets_one_retry_with_double_the_tokens(tmp_path: Path, 
 
 
 @pytest.mark.parametrize(("fault", "reason"), [("length", "length"), ("white_space", "white_space")])
-def test_cut_off_twice_is_a_dead_letter_never_an_empty_result(tmp_path: Path, fault: str, reason: str) -> None:
+def test_cut_off_twice_is_a_dead_letter_never_an_empty_result(
+    tmp_path: Path, fault: str, reason: str
+) -> None:
     write_reports(tmp_path, range(3))
     with FaultServer(faults(*[fault] * 9)) as server:
         done = extract(tmp_path, server)
@@ -193,7 +197,9 @@ def test_an_invalid_answer_gets_one_repair_request(tmp_path: Path, fault: str, r
         assert roles == ["system", "user", "assistant", "user"]
         assert repair["messages"][3]["content"].startswith("That answer cannot be used: ")
         if fault == "schema":
-            assert repair["messages"][2]["content"] == json.dumps(right_answer(1)).replace("present", "perhaps")
+            assert repair["messages"][2]["content"] == json.dumps(right_answer(1)).replace(
+                "present", "perhaps"
+            )
             assert "findings.0.presence" in repair["messages"][3]["content"]
     other = tmp_path / "twice"
     other.mkdir()
@@ -443,7 +449,10 @@ def test_another_file_is_never_overwritten(tmp_path: Path) -> None:
     [
         ("{", r"reports\.jsonl:2: not a line of JSON"),
         ("[1]", r"reports\.jsonl:2: expected an object"),
-        ('{"id": 1, "text": "SECRET"}', r"reports\.jsonl:2: expected the columns id, findings and impression"),
+        (
+            '{"id": 1, "text": "SECRET"}',
+            r"reports\.jsonl:2: expected the columns id, findings and impression",
+        ),
         ('{"id": 1, "findings": 5}', r"reports\.jsonl:2: 'findings' is int, expected text or null"),
     ],
 )

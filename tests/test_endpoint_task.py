@@ -32,7 +32,9 @@ NODULE = {
 }
 
 
-def parse(*items: dict[str, Any], report: dict[str, Any] = REPORT) -> tuple[list[dict[str, Any]], dict[str, int]]:
+def parse(
+    *items: dict[str, Any], report: dict[str, Any] = REPORT
+) -> tuple[list[dict[str, Any]], dict[str, int]]:
     parsed = task().parse({"findings": list(items)}, report)
     return parsed.items, parsed.dropped
 

@@ -84,9 +84,7 @@ def extract_with_endpoint(options: Options, task: Task) -> int:
     """
     settings = options.settings()
     if options.max_cost is not None and not settings.prices:
-        raise RadgenError(
-            "--max-cost needs a price: prices: {MODEL: {input: …, output: …}} in --config FILE"
-        )
+        raise RadgenError("--max-cost needs a price: prices: {MODEL: {input: …, output: …}} in --config FILE")
     if not options.reports.is_file():
         raise RadgenError(f"{options.reports}: no such file; expected JSONL as `radgen reports` writes it")
     base_url = None

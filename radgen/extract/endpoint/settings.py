@@ -69,6 +69,7 @@ class StoreNumbers(Strict):
     gather_s: Annotated[float, Field(ge=0)]
     reserve_mb: Annotated[int, Field(ge=0)]
     busy_s: Positive
+    patience_s: Annotated[float, Field(ge=0)]
     raw_error_bytes: Whole
 
 

@@ -274,26 +274,34 @@ class Store:
             yield self._queue.popleft()
 
     def _commit(self, batch: Sequence[Attempt], full: bool) -> bool:
-        """Commit a group; a full disk gets the reserve and one more try. Returns whether it is stored."""
+        """Commit a group. Returns whether it is stored; if it cannot be at once, the run has to end.
+
+        A full disk gets the reserve; that, and a lock that another program holds, is tried again for
+        ``patience_s`` while no new request is sent.
+        """
         try:
             self._write_group(batch, full)
         except sqlite3.Error as error:
             self._error = error
-            if not (_is_full(error) and self._free_reserve() and self._again(batch)):
+            self.on_problem()
+            if not self._again(batch):
                 self._lost = len(batch)
-                self.on_problem()
                 return False
-            self.on_problem()  # all is stored, but the run has to end
         self._saved.extend(attempt.key for attempt in batch if attempt.final > 0)
         return True
 
     def _again(self, batch: Sequence[Attempt]) -> bool:
-        try:
-            self._write_group(batch, full=True)
-        except sqlite3.Error as error:
-            self._error = error
-            return False
-        return True
+        end = time.monotonic() + self._numbers.patience_s
+        while time.monotonic() < end:
+            with contextlib.suppress(OSError):
+                self._reserve.unlink()
+            try:
+                self._write_group(batch, full=True)
+            except sqlite3.Error:
+                time.sleep(0.1)
+            else:
+                return True
+        return False
 
     def _write_group(self, batch: Sequence[Attempt], full: bool) -> None:
         self._write.execute(f"PRAGMA synchronous={'FULL' if full else 'NORMAL'}")
@@ -310,13 +318,6 @@ class Store:
                 with contextlib.suppress(sqlite3.Error):
                     self._write.execute("ROLLBACK")
             raise
-
-    def _free_reserve(self) -> bool:
-        try:
-            self._reserve.unlink()
-        except OSError:
-            return False
-        return True
 
     # -- reading ------------------------------------------------------------------------------------
 
@@ -368,10 +369,6 @@ class Store:
                 count += 1
             self._read.execute("COMMIT")
         return count
-
-
-def _is_full(error: sqlite3.Error) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_FULL,)
 
 
 def _reason(error: BaseException) -> str:

@@ -22,12 +22,13 @@ def possible(state: Mapping[str, Any]) -> bool:
             return False
     plural = state.get("count", 1) > 1 or state.get("count_category") in ("few", "multiple", "innumerable")
     plural = plural or state.get("laterality") == "bilateral"
-    if plural and (state.get("size_dims_mm") or state.get("size_comparator") == "approx"):
+    plural = plural or state.get("distribution") in ("multifocal", "diffuse")
+    if plural and state.get("size_mm") and state.get("size_comparator") != "up_to":
+        return False  # one size for several lesions is the size of the largest
+    if state.get("distribution") and ("count" in state or "count_category" in state):
         return False
     if state.get("size_mm") and ("count" in state or "count_category" in state):
         return state.get("size_comparator") == "up_to" and plural
-    if state.get("distribution") and ("count" in state or "count_category" in state):
-        return False
     if state.get("temporal_change") == "resolved":
         return not (state.get("certainty") or "count" in state or "count_category" in state)
     return True

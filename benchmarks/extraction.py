@@ -42,7 +42,9 @@ def carries(state: dict[str, Any], evidence: str, rule: dict[str, Any], guess: r
     """Whether one finding carries a label."""
     if state["finding"] not in rule["findings"] or state["presence"] != "present":
         return False
-    if guess.search(evidence) or state.get("certainty") not in rule.get("certainty", [state.get("certainty")]):
+    if guess.search(evidence) or state.get("certainty") not in rule.get(
+        "certainty", [state.get("certainty")]
+    ):
         return False
     if any(state.get(name) == value for name, value in rule.get("unless", {}).items()):
         return False
@@ -69,7 +71,9 @@ def f1(hits: int, false: int, missed: int) -> float:
     return 2 * hits / max(1, 2 * hits + false + missed)
 
 
-def label_scores(rules: RulesExtractor, rows: list[dict[str, Any]], gold: dict[str, Any], config: dict[str, Any]) -> None:
+def label_scores(
+    rules: RulesExtractor, rows: list[dict[str, Any]], gold: dict[str, Any], config: dict[str, Any]
+) -> None:
     """Print F1 for each label, micro and macro."""
     counts: dict[str, Counter[str]] = {label: Counter() for label in config["labels"]}
     for row in rows:
@@ -81,8 +85,12 @@ def label_scores(rules: RulesExtractor, rows: list[dict[str, Any]], gold: dict[s
     for label, count in counts.items():
         total.update(count)
         scores.append(f1(count["11"], count["10"], count["01"]))
-        print(f"  {label:20s} hit {count['11']:4d}  false {count['10']:3d}  missed {count['01']:3d}  F1 {scores[-1]:.3f}")
-    print(f"  micro-F1 {f1(total['11'], total['10'], total['01']):.4f}  macro-F1 {sum(scores) / len(scores):.4f}")
+        print(
+            f"  {label:20s} hit {count['11']:4d}  false {count['10']:3d}  missed {count['01']:3d}  F1 {scores[-1]:.3f}"
+        )
+    print(
+        f"  micro-F1 {f1(total['11'], total['10'], total['01']):.4f}  macro-F1 {sum(scores) / len(scores):.4f}"
+    )
 
 
 def mesh_scores(
@@ -171,7 +179,9 @@ def speed(rules: RulesExtractor, texts: list[str]) -> None:
             if rate > best.get(name, 0):
                 best[name] = rate
             print(f"  {name:16s} {rate:9.0f} sentences/s  {count} findings")
-    print(f"  rules / negspacy: {best['rules'] / best['negspacy']:.2f}; without the cache {best['rules, no cache'] / best['negspacy']:.2f}")
+    print(
+        f"  rules / negspacy: {best['rules'] / best['negspacy']:.2f}; without the cache {best['rules, no cache'] / best['negspacy']:.2f}"
+    )
 
 
 def memory(rules: RulesExtractor, rows: list[dict[str, Any]], count: int) -> None:
@@ -183,14 +193,18 @@ def memory(rules: RulesExtractor, rows: list[dict[str, Any]], count: int) -> Non
                 rules.states(f"{row.get(section) or ''} Word{done} marker{done}.", section)
             done += 1
             if done % (count // 10) == 0:
-                print(f"  {done:7d} reports  peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+                print(
+                    f"  {done:7d} reports  peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB"
+                )
             if done >= count:
                 break
 
 
 def main() -> None:
     """Run what the command line asks for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("archive", type=Path)
     parser.add_argument("--labels", type=Path)
     parser.add_argument("--test-ids", type=Path)

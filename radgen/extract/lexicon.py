@@ -95,7 +95,9 @@ class Lexicon:
         self.phrases: dict[tuple[str, ...], Phrase] = {}
         self.devices = frozenset(tag for tag, entry in ontology.findings.items() if entry.kind == "device")
         self.quality = frozenset(tag for tag, entry in ontology.findings.items() if entry.kind == "quality")
-        self.events = frozenset(tag for tag, e in ontology.findings.items() if e.kind in ("device", "procedure"))
+        self.events = frozenset(
+            tag for tag, e in ontology.findings.items() if e.kind in ("device", "procedure")
+        )
         self.sites = {tag: frozenset(entry.sites) for tag, entry in ontology.findings.items()}
         self.unsided = frozenset(
             tag
@@ -199,7 +201,13 @@ class Lexicon:
             phrase = self._add(word, "number")
             if phrase is not None:
                 phrase.attrs["count"] = number
-            for text in (f"{word} in number", f"number {word}", f"numbering {word}", f"totaling {word}", f"a total of {word}"):
+            for text in (
+                f"{word} in number",
+                f"number {word}",
+                f"numbering {word}",
+                f"totaling {word}",
+                f"a total of {word}",
+            ):
                 phrase = self._add(text, "attribute")
                 if phrase is not None:
                     phrase.attrs = {"count": number}
@@ -287,10 +295,14 @@ class Lexicon:
                 return {"severity": phrase.attrs["severity"]}
         return {}
 
-    def _name(self, term: Term, tag: str, implied: dict[str, Any], cased: bool = False, strong: bool = False) -> None:
+    def _name(
+        self, term: Term, tag: str, implied: dict[str, Any], cased: bool = False, strong: bool = False
+    ) -> None:
         singular = term.text
         plural = term.plural or ("" if term.number == "plural" else _plural(singular))
-        forms = {singular: term.number == "plural" or singular.endswith("s") and not singular.endswith("is")}
+        forms = {
+            singular: term.number == "plural" or (singular.endswith("s") and not singular.endswith("is"))
+        }
         if plural and plural != singular:
             forms[plural] = True
         for text, many in forms.items():
@@ -378,7 +390,13 @@ def _plural(text: str) -> str:
     last = text.rsplit(" ", 1)[-1]
     if not last.isalpha() or last.endswith("s") or " of " in text or " in " in text:
         return ""
-    for end, other in (("thorax", "thoraces"), ("apex", "apices"), ("x", "xes"), ("ch", "ches"), ("sh", "shes")):
+    for end, other in (
+        ("thorax", "thoraces"),
+        ("apex", "apices"),
+        ("x", "xes"),
+        ("ch", "ches"),
+        ("sh", "shes"),
+    ):
         if last.endswith(end):
             return text[: -len(end)] + other
     if last.endswith("y") and last[-2:-1] not in "aeiou":

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from radgen.extract.lexicon import Lexicon, Phrase
-from radgen.extract.quantities import Quantity, quantities
+from radgen.extract.quantities import ORDINALS, Quantity, QuantityWords, quantities
 from radgen.extract.tokens import Tokens
 
 _END = ""
+_DIGIT = re.compile("[0-9]")
 
 
 class Item:
@@ -44,6 +46,7 @@ class Matcher:
 
     def __init__(self, lexicon: Lexicon) -> None:
         self.lexicon = lexicon
+        self.say = QuantityWords(lexicon.cues["quantities"])
         self.tree: dict[str, Any] = {}
         self.cased: dict[str, Any] = {}
         for words, phrase in lexicon.phrases.items():
@@ -58,10 +61,8 @@ class Matcher:
         """Return the items of a sentence in order; words outside the vocabulary have none."""
         lower = tokens.lower
         masked: dict[int, Quantity] = {}
-        for word in lower:
-            if word[0].isdigit():
-                masked = quantities(tokens)
-                break
+        if _DIGIT.search(tokens.text) or not ORDINALS.isdisjoint(lower):
+            masked = quantities(tokens, self.say)
         if not masked:
             found = self._longest(self.tree, lower, lower)
         else:
@@ -92,8 +93,8 @@ class Matcher:
             if best is None:
                 index += 1
                 continue
-            for later in range(index + 1, end):
-                if words[later] in root and not best.strong:
+            for later in range(index + 1, end) if best.find and not best.strong else ():
+                if words[later] in root:
                     _, far = _match(root, words, other, later, size)
                     if far - later > end - index:  # "generalized | edema of the subcutaneous tissues"
                         first, stop = _match(root, words, other, index, later)

@@ -13,6 +13,11 @@ _NOUNS = {"lung": "zone", "lungs": "zone", "lobe": "lobe", "lobar": "lobe"}
 
 def merge_places(items: list[Item]) -> list[Item]:
     """Join words of place that stand together, and read them as (laterality, lobe, zone) alternatives."""
+    for item in items:
+        if item.kind == "place":
+            break
+    else:
+        return items
     result: list[Item] = []
     index = 0
     size = len(items)
@@ -36,7 +41,7 @@ def merge_places(items: list[Item]) -> list[Item]:
 def _run(items: list[Item], start: int) -> int:
     """Return the end of the words of place that begin at ``start``."""
     size = len(items)
-    after_preposition = start > 0 and items[start - 1].kind == "prep" or (
+    after_preposition = (start > 0 and items[start - 1].kind == "prep") or (
         start > 1 and items[start - 1].kind == "det" and items[start - 2].kind == "prep"
     )
     at = start + 1
@@ -55,7 +60,11 @@ def _run(items: list[Item], start: int) -> int:
         if step == at or step >= size or step - at > 3:
             return at
         following = items[step]
-        if following.kind != "place" or "anatomy" in following.phrase.place or following.start > items[step - 1].end:
+        if (
+            following.kind != "place"
+            or "anatomy" in following.phrase.place
+            or following.start > items[step - 1].end
+        ):
             return at
         if any(items[k].kind == "det" for k in range(at, step)) and not after_preposition:
             return at
@@ -63,10 +72,19 @@ def _run(items: list[Item], start: int) -> int:
         joined = any(items[k].kind in _JOINS for k in range(at, step))
         if not joined and not _listed(items, close):
             return at
-        if after_preposition and joined and close < size and items[close].kind in ("find", "attribute", "subject"):
+        if (
+            after_preposition
+            and joined
+            and close < size
+            and items[close].kind in ("find", "attribute", "subject")
+        ):
             if items[close].start == items[close - 1].end and "noun" in _last_noun(items, start, at):
                 return at
-            if items[close].kind == "find" and items[close].start == items[close - 1].end and _complete(items[at - 1]):
+            if (
+                items[close].kind == "find"
+                and items[close].start == items[close - 1].end
+                and _complete(items[at - 1])
+            ):
                 return at
         at = close
     return at
@@ -79,7 +97,6 @@ def _last_noun(items: list[Item], start: int, end: int) -> dict[str, str]:
 def _complete(item: Item) -> bool:
     place = item.phrase.place
     return "noun" in place or "zone" in place or "lobe" in place or set(place) == {"laterality"}
-
 
 
 def _conjunct_end(items: list[Item], start: int) -> int:
@@ -96,7 +113,11 @@ def _listed(items: list[Item], at: int) -> bool:
     size = len(items)
     while at < size:
         if items[at].kind in ("and", "or"):
-            return at + 1 < size and items[at + 1].kind == "place" and "anatomy" not in items[at + 1].phrase.place
+            return (
+                at + 1 < size
+                and items[at + 1].kind == "place"
+                and "anatomy" not in items[at + 1].phrase.place
+            )
         if items[at].kind == "comma" and at + 1 < size:
             if items[at + 1].kind in ("and", "or"):
                 at += 1

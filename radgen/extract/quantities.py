@@ -2,49 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from radgen.extract.tokens import Tokens
 
-#: Millimetres in a unit.
-UNITS = {
-    "mm": 1.0, "millimeter": 1.0, "millimeters": 1.0, "millimetre": 1.0, "millimetres": 1.0, "mms": 1.0,
-    "cm": 10.0, "centimeter": 10.0, "centimeters": 10.0, "centimetre": 10.0, "centimetres": 10.0, "cms": 10.0,
-}  # fmt: skip
-_BY = frozenset(("x", "by", "\u00d7", "*"))
-_TO = frozenset(("-", "to", "\u2013", "\u2014", "through"))
 _ORDINAL = frozenset(("st", "nd", "rd", "th"))
 _ORDINAL_WORDS = {
-    word: f"{number}{'st' if number == 1 else 'nd' if number == 2 else 'rd' if number == 3 else 'th'}"
-    for number, word in enumerate(
-        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(), 1
-    )
+    "first": "1st",
+    "second": "2nd",
+    "third": "3rd",
+    "fourth": "4th",
+    "fifth": "5th",
+    "sixth": "6th",
+    "seventh": "7th",
+    "eighth": "8th",
+    "ninth": "9th",
+    "tenth": "10th",
+    "eleventh": "11th",
+    "twelfth": "12th",
 }
-_VERTEBRAE = {"c": 8, "t": 12, "l": 6, "s": 5}
-_LESS = (("less", "than"), ("smaller", "than"), ("under",), ("below",), ("<",), ("sub",), ("fewer", "than"), ("no", "more", "than"), ("within",))
-_MORE = (("greater", "than"), ("more", "than"), ("larger", "than"), ("over",), (">",), ("exceeding",), ("at", "least"), ("bigger", "than"))
-_ABOUT = (("approximately",), ("approx",), ("approx", "."), ("about",), ("roughly",), ("around",), ("nearly",), ("~",), ("circa",), ("almost",), ("estimated", "at"), ("some",))
-_UP_TO = (("up", "to"), ("as", "large", "as"), ("as", "much", "as"), ("maximum", "of"), ("at", "most"), ("maximally",), ("upto",))
-_COMPARATORS = [*((w, "lt") for w in _LESS), *((w, "gt") for w in _MORE), *((w, "approx") for w in _ABOUT), *((w, "up_to") for w in _UP_TO)]  # fmt: skip
-_AFTER = {
-    ("or", "less"): "up_to", ("or", "smaller"): "up_to", ("or", "greater"): "gt", ("or", "more"): "gt", ("or", "larger"): "gt",
-}  # fmt: skip
-_PRIOR = frozenset("previously prior was were formerly previous before earlier had originally initially".split())
-_PRIOR_AFTER = frozenset("previously prior before earlier formerly ago".split())
-_AWAY = frozenset(
-    "above below proximal distal superior inferior away cranial caudal cephalad caudad beyond past deep lateral medial".split()
-)
-_LANDMARKS = frozenset(
-    "carina gej junction diaphragm hiatus apex wall pleura fissure hilum arch knob clavicle clavicles svc atrium tip margin surface ostium".split()
-)
-_LABELS = frozenset(
-    "image images series slice slices station stations grade stage type category level frame ser img im se page figure view lung-rads rads nodes".split()
-)
-_NOT_A_COUNT = frozenset(
-    "year years yr y month months day days week weeks hour hours hr hrs minutes % percent degrees hu kv am pm view views image images ml cc g kg l f fr french o d st nd rd th".split()
-)
-_FILLERS = frozenset("anterior posterior lateral left right and or , / - to through the anterolateral posterolateral of medial".split())
+#: Words that may number a rib.
+ORDINALS = frozenset(_ORDINAL_WORDS)
+
+
+class QuantityWords:
+    """The ``quantities`` section of ``cues.yaml``."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self.units: dict[str, float] = data["units"]
+        self.vertebrae: dict[str, int] = data["vertebrae"]
+        self.comparators = [
+            (tuple(text.split()), name) for name, texts in data["before"].items() for text in texts
+        ]
+        self.after = {tuple(text.split()): name for name, texts in data["after"].items() for text in texts}
+        self.by = frozenset(data["by"])
+        self.range = frozenset(data["range"])
+        self.prior = frozenset(data["prior"])
+        self.prior_after = frozenset(data["prior_after"])
+        self.away = frozenset(data["away"])
+        self.landmarks = frozenset(data["landmarks"])
+        self.labels = frozenset(data["labels"])
+        self.no_count = frozenset(data["no_count"])
+        self.rib_fillers = frozenset(data["rib_fillers"])
 
 
 @dataclass(slots=True)
@@ -57,7 +58,7 @@ class Quantity:
     attrs: dict[str, Any] = field(default_factory=dict)
 
 
-def quantities(tokens: Tokens) -> dict[int, Quantity]:
+def quantities(tokens: Tokens, say: QuantityWords) -> dict[int, Quantity]:
     """Return the quantities of a sentence by their first word."""
     found: dict[int, Quantity] = {}
     lower = tokens.lower
@@ -66,9 +67,9 @@ def quantities(tokens: Tokens) -> dict[int, Quantity]:
     while index < len(lower):
         quantity = None
         if lower[index][0].isdigit():
-            quantity = _number(tokens, index, last)
+            quantity = _number(tokens, say, index, last)
         elif lower[index] in _ORDINAL_WORDS:
-            quantity = _rib(tokens, index)
+            quantity = _rib(tokens, say, index)
         if quantity is None:
             index += 1
             continue
@@ -82,25 +83,32 @@ def quantities(tokens: Tokens) -> dict[int, Quantity]:
     return found
 
 
-def _number(tokens: Tokens, index: int, last: Quantity | None) -> Quantity:
+def _number(tokens: Tokens, say: QuantityWords, index: int, last: Quantity | None) -> Quantity:
     lower = tokens.lower
     size = len(lower)
     before = lower[index - 1] if index else ""
     after = lower[index + 1] if index + 1 < size else ""
     glued = index > 0 and tokens.end(index - 1) == tokens.starts[index]
-    if glued and before in _VERTEBRAE and lower[index].isdigit() and 0 < int(lower[index][:3]) <= _VERTEBRAE[before]:
-        if after not in UNITS and not (after.isalpha() and index + 1 < size and tokens.starts[index + 1] == tokens.end(index)):
-            return _level(tokens, index - 1)
+    if (
+        glued
+        and before in say.vertebrae
+        and lower[index].isdigit()
+        and 0 < int(lower[index][:3]) <= say.vertebrae[before]
+    ):
+        if after not in say.units and not (
+            after.isalpha() and index + 1 < size and tokens.starts[index + 1] == tokens.end(index)
+        ):
+            return _level(tokens, say, index - 1)
     if after in _ORDINAL and tokens.starts[index + 1] == tokens.end(index):
-        rib = _rib(tokens, index)
+        rib = _rib(tokens, say, index)
         return rib or Quantity("ignore", index, index + 2)
     if before in ("rib", "ribs"):
-        return _ribs_after(tokens, index)
+        return _ribs_after(tokens, say, index)
     if before in ("segment", "segments"):
-        return _segment(tokens, index)
-    measure = _measure(tokens, index)
+        return _segment(tokens, say, index)
+    measure = _measure(tokens, say, index)
     if measure is not None:
-        return _role(tokens, *measure, last)
+        return _role(tokens, say, *measure, last)
     if after == "/" and index + 2 < size and lower[index + 2][0].isdigit():
         end = index + 3
         if end + 1 < size and lower[end] in "/-" and lower[end + 1][0].isdigit():
@@ -114,9 +122,16 @@ def _number(tokens: Tokens, index: int, last: Quantity | None) -> Quantity:
     word = lower[index]
     if len(word) == 4 and word[:2] in ("19", "20"):
         return Quantity("year", index, index + 1)
-    if not word.isdigit() or len(word) > 3 or int(word) == 0 or before in _LABELS or after in _NOT_A_COUNT or glued:
+    if (
+        not word.isdigit()
+        or len(word) > 3
+        or int(word) == 0
+        or before in say.labels
+        or after in say.no_count
+        or glued
+    ):
         return Quantity("ignore", index, index + 1)
-    if after in (".", ")", ":") and index == 0 or after == ":" or before in ("#", "/"):
+    if (after in (".", ")", ":") and index == 0) or after == ":" or before in ("#", "/"):
         return Quantity("ignore", index, index + 1)
     end = index + 3 if lower[index + 1 : index + 3] in (["in", "number"], ["in", "total"]) else index + 1
     start = index - 1 if before in ("number", "numbering", "totaling", "totalling") else index
@@ -125,7 +140,7 @@ def _number(tokens: Tokens, index: int, last: Quantity | None) -> Quantity:
     return Quantity(kind, index - 3 if total else start, end, {"count": int(word)})
 
 
-def _level(tokens: Tokens, index: int) -> Quantity:
+def _level(tokens: Tokens, say: QuantityWords, index: int) -> Quantity:
     """Read "T8", "T8-T9", "T12/L1", "T7 and T8" from its letter on."""
     lower = tokens.lower
     letter = lower[index].upper()
@@ -135,9 +150,7 @@ def _level(tokens: Tokens, index: int) -> Quantity:
         join = at
         link = "-" if at in tokens.joined else ""
         if not link:
-            if lower[at] in ("-", "/", "\u2013"):
-                link = "-"
-            elif lower[at] in ("to", "through"):
+            if lower[at] in ("-", "/", "\u2013") or lower[at] in ("to", "through"):
                 link = "-"
             elif lower[at] in ("and", ","):
                 link = " and "
@@ -146,12 +159,17 @@ def _level(tokens: Tokens, index: int) -> Quantity:
             join = at + 1
             if lower[join : join + 1] == ["and"]:
                 join += 1
-        if join + 1 < len(lower) and lower[join] in _VERTEBRAE and lower[join + 1].isdigit():
+        if join + 1 < len(lower) and lower[join] in say.vertebrae and lower[join + 1].isdigit():
             if tokens.starts[join + 1] != tokens.end(join):
                 break
             text += f"{link}{lower[join].upper()}{lower[join + 1]}"
             at = join + 2
-        elif join < len(lower) and lower[join].isdigit() and link == "-" and lower[join + 1 : join + 2] != ["mm"]:
+        elif (
+            join < len(lower)
+            and lower[join].isdigit()
+            and link == "-"
+            and lower[join + 1 : join + 2] != ["mm"]
+        ):
             text += f"{link}{letter}{lower[join]}"
             at = join + 1
         else:
@@ -159,7 +177,7 @@ def _level(tokens: Tokens, index: int) -> Quantity:
     return Quantity("level", index, at, {"level": text})
 
 
-def _rib(tokens: Tokens, index: int) -> Quantity | None:
+def _rib(tokens: Tokens, say: QuantityWords, index: int) -> Quantity | None:
     """Read "8th rib", "right 7th and 8th ribs", "eighth posterior rib"; nothing if no rib follows."""
     lower = tokens.lower
     numbers: list[str] = []
@@ -174,19 +192,21 @@ def _rib(tokens: Tokens, index: int) -> Quantity | None:
             at += 1
         elif word in ("rib", "ribs") or word == "costochondral":
             break
-        elif word not in _FILLERS:
+        elif word not in say.rib_fillers:
             return None
         at += 1
-        end = at if len(numbers) and word not in _FILLERS else end
+        end = at if len(numbers) and word not in say.rib_fillers else end
     else:
         return None
     if at >= len(lower):
         return None
     name = numbers[0] if len(numbers) == 1 else " and ".join([", ".join(numbers[:-1]), numbers[-1]])
-    return Quantity("level", index, max(end, index + 1), {"level": f"{name} rib{'s' if len(numbers) > 1 else ''}"})
+    return Quantity(
+        "level", index, max(end, index + 1), {"level": f"{name} rib{'s' if len(numbers) > 1 else ''}"}
+    )
 
 
-def _ribs_after(tokens: Tokens, index: int) -> Quantity:
+def _ribs_after(tokens: Tokens, say: QuantityWords, index: int) -> Quantity:
     """Read the numbers of "ribs 8 through 10"."""
     lower = tokens.lower
     at = index + 1
@@ -198,10 +218,12 @@ def _ribs_after(tokens: Tokens, index: int) -> Quantity:
             break
         text += link + lower[number]
         at = number + 1
-    return Quantity("level", index, at, {"level": f"rib{'s' if len(text) > len(lower[index]) else ''} {text}"})
+    return Quantity(
+        "level", index, at, {"level": f"rib{'s' if len(text) > len(lower[index]) else ''} {text}"}
+    )
 
 
-def _segment(tokens: Tokens, index: int) -> Quantity:
+def _segment(tokens: Tokens, say: QuantityWords, index: int) -> Quantity:
     lower = tokens.lower
     text = lower[index]
     at = index + 1
@@ -214,7 +236,7 @@ def _segment(tokens: Tokens, index: int) -> Quantity:
     return Quantity("level", index - 1, at, {"segment": text})
 
 
-def _measure(tokens: Tokens, index: int) -> tuple[int, int, list[float], bool] | None:
+def _measure(tokens: Tokens, say: QuantityWords, index: int) -> tuple[int, int, list[float], bool] | None:
     """Read "8 mm", "1.2 x 0.8 cm", "3-5 mm" from a number on: start, end, millimetres, whether a range."""
     lower = tokens.lower
     size = len(lower)
@@ -225,11 +247,17 @@ def _measure(tokens: Tokens, index: int) -> tuple[int, int, list[float], bool] |
         value = float(lower[at])
         at += 1
         unit = None
-        if at < size and lower[at] in UNITS:
-            unit = UNITS[lower[at]]
+        if at < size and lower[at] in say.units:
+            unit = say.units[lower[at]]
             at += 1
         values.append((value, unit))
-        if at + 1 < size and lower[at] in _BY and lower[at + 1][0].isdigit() and not spread and len(values) < 3:
+        if (
+            at + 1 < size
+            and lower[at] in say.by
+            and lower[at + 1][0].isdigit()
+            and not spread
+            and len(values) < 3
+        ):
             at += 1
             continue
         if len(values) == 1 and at < size:
@@ -237,7 +265,7 @@ def _measure(tokens: Tokens, index: int) -> tuple[int, int, list[float], bool] |
                 spread = True
                 continue
             between = lower[at] == "and" and index and lower[index - 1] == "between"
-            if at + 1 < size and (lower[at] in _TO or between) and lower[at + 1][0].isdigit():
+            if at + 1 < size and (lower[at] in say.range or between) and lower[at + 1][0].isdigit():
                 spread = True
                 at += 1
                 continue
@@ -258,7 +286,15 @@ def _round(value: float) -> float:
     return round(value, 3)
 
 
-def _role(tokens: Tokens, start: int, end: int, values: list[float], spread: bool, last: Quantity | None) -> Quantity:
+def _role(
+    tokens: Tokens,
+    say: QuantityWords,
+    start: int,
+    end: int,
+    values: list[float],
+    spread: bool,
+    last: Quantity | None,
+) -> Quantity:
     """Say what a measurement is: the size, a former size, a distance, a range."""
     lower = tokens.lower
     if any(not 0 < value <= 2000 for value in values):
@@ -266,21 +302,25 @@ def _role(tokens: Tokens, start: int, end: int, values: list[float], spread: boo
     floor = last.end if last is not None else 0
     head = start
     comparator = None
-    for words, name in _COMPARATORS:
+    for words, name in say.comparators:
         if head - len(words) >= floor and tuple(lower[head - len(words) : head]) == words:
             comparator, head = name, head - len(words)
             break
-    for words, name in _AFTER.items():
+    for words, name in say.after.items():
         if tuple(lower[end : end + 2]) == words:
             comparator, end = name, end + 2
     context = lower[max(floor, head - 5) : head]
     if "," in context:
         context = context[len(context) - context[::-1].index(",") :]
-    if spread and context[-1:] == ["from"] and not {"ranging", "range", "ranges"} & set(lower[max(0, head - 3) : head]):
+    if (
+        spread
+        and context[-1:] == ["from"]
+        and not {"ranging", "range", "ranges"} & set(lower[max(0, head - 3) : head])
+    ):
         return Quantity("size", head - 1, end, {"prior_size_mm": values[0], "size_mm": values[1]})
-    if _is_distance(lower, context, end):
+    if _is_distance(lower, say, context, end):
         return Quantity("size", head, end, {"distance_mm": max(values)})
-    if context[-1:] == ["from"] and last is not None or _is_prior(lower, context, end, last):
+    if (context[-1:] == ["from"] and last is not None) or _is_prior(lower, say, context, end, last):
         return Quantity("size", head, end, {"prior_size_mm": max(values)})
     if context[-1:] == ["from"] and lower[end : end + 1] == ["to"]:
         return Quantity("size", head - 1, end, {"prior_size_mm": max(values)})
@@ -294,24 +334,32 @@ def _role(tokens: Tokens, start: int, end: int, values: list[float], spread: boo
     return Quantity("size", head, end, attrs)
 
 
-def _is_distance(lower: list[str], context: list[str], end: int) -> bool:
+def _is_distance(lower: list[str], say: QuantityWords, context: list[str], end: int) -> bool:
     after = lower[end : end + 4]
-    if after and (after[0] in _AWAY or after[0] == "from" and not _AWAY.isdisjoint(lower[end - 1 : end + 1])):
+    if after and (
+        after[0] in say.away or (after[0] == "from" and not say.away.isdisjoint(lower[end - 1 : end + 1]))
+    ):
         return True
-    if after[:1] in (["from"], ["of"], ["to"]) and not _LANDMARKS.isdisjoint(lower[end + 1 : end + 6]):
+    if after[:1] in (["from"], ["of"], ["to"]) and not say.landmarks.isdisjoint(lower[end + 1 : end + 6]):
         return not {"measuring", "measures", "measure", "size"} & set(context[-2:])
     return "distance" in context
 
 
-def _is_prior(lower: list[str], context: list[str], end: int, last: Quantity | None) -> bool:
+def _is_prior(
+    lower: list[str], say: QuantityWords, context: list[str], end: int, last: Quantity | None
+) -> bool:
     words = set(context[-4:])
     if "now" in words or "currently" in words:
         return False
-    if words & _PRIOR:
+    if words & say.prior:
         return True
     if last is not None and {"compared", "versus", "vs"} & words:
         return True
     after = lower[end : end + 2]
-    if after and after[0] in _PRIOR_AFTER or after[:1] == ["on"] and lower[end + 1 : end + 5] and {"prior", "previous"} & set(lower[end + 1 : end + 4]):
+    if (after and after[0] in say.prior_after) or (
+        after[:1] == ["on"]
+        and lower[end + 1 : end + 5]
+        and {"prior", "previous"} & set(lower[end + 1 : end + 4])
+    ):
         return True
     return False

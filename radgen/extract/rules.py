@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from radgen.extract.clauses import Mention, Reader
@@ -16,10 +16,20 @@ from radgen.ontology import FIELDS, Evidence, Finding, Ontology, load_ontology
 
 #: Fields that a normal statement ("heart size is normal") may carry beside absence.
 _ORDER = {name: index for index, name in enumerate(FIELDS)}
+_PLACE = _ORDER.__getitem__
 _WAYS_BACK = 3
+_LISTING = frozenset(("or", "and", ",", "/"))
+
+#: How many sentences are remembered, and up to which length.
+_REMEMBERED = 20_000
+_REMEMBERED_LENGTH = 300
 
 Record = dict[str, Any]
 Span = tuple[int, int]
+#: What a sentence says of its own findings and of earlier ones: state, span, whether it points back.
+_Said = list[tuple[Record, Span, bool]]
+_Sentence = tuple[_Said, _Said]
+_NOTHING: _Sentence = ([], [])
 
 
 class RulesExtractor:
@@ -39,6 +49,7 @@ class RulesExtractor:
         self.lexicon = Lexicon(ontology)
         self.matcher = Matcher(self.lexicon)
         self.reader = Reader(self.lexicon)
+        self._memory: dict[str, _Sentence] = {}
         sections = self.lexicon.cues["sections"]
         self._silent = frozenset(sections["none"])
         self._headings = frozenset((*sections["none"], *sections["current"]))
@@ -65,7 +76,23 @@ class RulesExtractor:
         return rows
 
     def states(self, text: str, section: str | None = None) -> list[tuple[Record, Span]]:
-        """Return the stated fields of every finding with the span of its evidence."""
+        """Return the stated fields of every finding with the span of its evidence.
+
+        Sentences that have been read before are not read again; the memory for them is bounded.
+        """
+        return self._states(text, section, self._remembered)
+
+    def uncached(self, text: str, section: str | None = None) -> list[tuple[Record, Span]]:
+        """Return what :meth:`states` returns, reading every sentence anew."""
+        return self._states(text, section, self._read)
+
+    def forget(self) -> None:
+        """Forget the sentences that have been read."""
+        self._memory.clear()
+
+    def _states(
+        self, text: str, section: str | None, read: Callable[[str], _Sentence]
+    ) -> list[tuple[Record, Span]]:
         if section is not None and section.strip().lower() in self._silent:
             return []
         found: list[tuple[Record, Span]] = []
@@ -76,10 +103,24 @@ class RulesExtractor:
                 silent = heading in self._silent
             if silent:
                 continue
-            tokens = tokenize(text, body, end)
-            if tokens.words:
-                self._sentence(tokens, found)
+            mentions, orphans = read(text[body:end])
+            if found:
+                for record, (low, high), _ in orphans:
+                    _join(found, record, (body + low, body + high))
+            first = len(found)
+            for record, (low, high), definite in mentions:
+                _append(found, dict(record), (body + low, body + high), definite, first)
         return found
+
+    def _remembered(self, sentence: str) -> _Sentence:
+        known = self._memory.get(sentence)
+        if known is None:
+            known = self._read(sentence)
+            if len(sentence) <= _REMEMBERED_LENGTH:
+                if len(self._memory) >= _REMEMBERED:
+                    self._memory.clear()
+                self._memory[sentence] = known
+        return known
 
     def _heading(self, text: str, start: int, end: int) -> tuple[str | None, int]:
         """Return the heading that a sentence begins with, and where the sentence itself begins."""
@@ -92,34 +133,38 @@ class RulesExtractor:
 
     # --- one sentence ---
 
-    def _sentence(self, tokens: Tokens, found: list[tuple[Record, Span]]) -> None:
-        items = self.matcher.items(tokens)
+    def _read(self, sentence: str) -> _Sentence:
+        """Return what a sentence says of findings that it names, and of what was named before it."""
+        tokens = tokenize(sentence)
+        items = self.matcher.items(tokens) if tokens.words else []
         if not items:
-            return
+            return _NOTHING
         self._complete(items, tokens)
-        items = merge_places(items)
-        mentions, orphans = self.reader.read(items)
-        if orphans and found:
-            for orphan in orphans:
-                _join(found, self._records(orphan)[0], (tokens.starts[orphan.start], tokens.end(orphan.end - 1)))
-        first = len(found)
-        for mention in mentions:
-            if mention.dropped:
-                continue
-            span = tokens.starts[mention.start], tokens.end(mention.end - 1)
-            for record in self._records(mention):
-                self._append(found, record, span, mention, first)
+        mentions, orphans = self.reader.read(merge_places(items))
+        starts = tokens.starts
+        return (
+            [
+                (record, (starts[mention.start], tokens.end(mention.end - 1)), mention.definite)
+                for mention in mentions
+                if not mention.dropped
+                for record in self._records(mention)
+            ],
+            [
+                (self._records(orphan)[0], (starts[orphan.start], tokens.end(orphan.end - 1)), True)
+                for orphan in orphans
+            ],
+        )
 
     def _complete(self, items: list[Item], tokens: Tokens) -> None:
         """Read "pleural or pericardial effusion" as two findings."""
         finds = self.lexicon.finds
         for index, item in enumerate(items):
-            words = item.phrase.words
-            if item.kind != "find" or len(words) < 2 or item.start < 2:
+            if item.kind != "find" or item.start < 2 or tokens.lower[item.start - 1] not in _LISTING:
                 continue
+            words = item.phrase.words
             at = item.start - 1
-            while at >= 1 and tokens.lower[at] in ("or", "and", ",", "/"):
-                while at >= 1 and tokens.lower[at] in ("or", "and", ",", "/"):
+            while at >= 1 and tokens.lower[at] in _LISTING:
+                while at >= 1 and tokens.lower[at] in _LISTING:
                     at -= 1
                 for cut in range(1, len(words)):
                     other = finds.get((tokens.lower[at], *words[cut:]))
@@ -129,7 +174,8 @@ class RulesExtractor:
                     break
                 extra = Item("find", self.lexicon.phrases[(tokens.lower[at], *words[cut:])], at, at + 1, {})
                 items[:] = sorted(
-                    [old for old in items if not (old.start <= at < old.end)] + [extra], key=lambda old: old.start
+                    [old for old in items if not (old.start <= at < old.end)] + [extra],
+                    key=lambda old: old.start,
                 )
                 at -= 1
             if len(items) <= index:
@@ -155,7 +201,7 @@ class RulesExtractor:
         state.update(attrs)
         if mention.site and mention.tag and mention.tag not in self.lexicon.events:
             sites = self.lexicon.sites[mention.tag]
-            known = len(sites) > 1 and mention.site in sites or "body" in sites
+            known = (len(sites) > 1 and mention.site in sites) or "body" in sites
             if known and "anatomy" not in state:
                 state["anatomy"] = mention.site
         records = []
@@ -164,31 +210,37 @@ class RulesExtractor:
             for name, value in (("laterality", side), ("lobe", lobe), ("zone", zone)):
                 if value is not None:
                     record.setdefault(name, value)
-            records.append(dict(sorted(record.items(), key=lambda entry: _ORDER[entry[0]])))
+            records.append(_ordered(record))
         return records
 
-    def _append(
-        self, found: list[tuple[Record, Span]], record: Record, span: Span, mention: Mention, first: int
-    ) -> None:
-        """Add a state, or let it complete an earlier one that it points back to."""
-        if mention.definite and record["presence"] == "present":
-            for index in range(len(found) - 1, max(-1, len(found) - 1 - _WAYS_BACK), -1):
-                earlier, place = found[index]
-                if earlier["finding"] == record["finding"] and earlier["presence"] == "present":
-                    if all(earlier.get(name, value) == value for name, value in record.items()):
-                        merged = {**record, **earlier}
-                        found[index] = (
-                            dict(sorted(merged.items(), key=lambda entry: _ORDER[entry[0]])),
-                            (min(place[0], span[0]), max(place[1], span[1])),
-                        )
-                        return
-                    break
-        if any(record == earlier for earlier, _ in found):
+
+def _append(found: list[tuple[Record, Span]], record: Record, span: Span, definite: bool, first: int) -> None:
+    """Add a state, or let it complete an earlier one that it points back to ("the nodule")."""
+    if definite and record["presence"] == "present":
+        for index in range(len(found) - 1, max(-1, len(found) - 1 - _WAYS_BACK), -1):
+            earlier, place = found[index]
+            if earlier["finding"] == record["finding"] and earlier["presence"] == "present":
+                if all(earlier.get(name, value) == value for name, value in record.items()):
+                    found[index] = _ordered({**record, **earlier}), _around(place, span)
+                    return
+                break
+    for earlier, _ in found:
+        if record == earlier:
             return
-        for earlier, _ in found[first:]:  # "compression fracture with loss of height"
-            if len(record) <= 2 and record.items() <= earlier.items():
-                return
-        found.append((record, span))
+    for earlier, _ in found[first:]:  # "compression fracture with loss of height"
+        if len(record) <= 2 and record.items() <= earlier.items():
+            return
+    found.append((record, span))
+
+
+def _ordered(record: Record) -> Record:
+    if len(record) <= 2:
+        return record
+    return {name: record[name] for name in sorted(record, key=_PLACE)}
+
+
+def _around(first: Span, second: Span) -> Span:
+    return min(first[0], second[0]), max(first[1], second[1])
 
 
 def _join(found: list[tuple[Record, Span]], more: Record, span: Span) -> None:
@@ -200,10 +252,7 @@ def _join(found: list[tuple[Record, Span]], more: Record, span: Span) -> None:
     merged = {**record, **more}
     if merged.get("temporal_change") == "resolved":
         merged["presence"] = "absent"
-    found[-1] = (
-        dict(sorted(merged.items(), key=lambda entry: _ORDER[entry[0]])),
-        (min(place[0], span[0]), max(place[1], span[1])),
-    )
+    found[-1] = _ordered(merged), _around(place, span)
 
 
 @functools.cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import product
 
 #: Letters, a number with its decimals, a run of underscores (a mask), or one other sign.
@@ -12,37 +11,59 @@ _HYPHENS = "-\u2010\u2011"
 _OPTION = re.compile(r"\(([^()]*)\)")
 
 
-@dataclass(slots=True)
+_NONE: frozenset[int] = frozenset()
+
+
 class Tokens:
     """The words of one sentence.
 
     Attributes:
+        text: the sentence.
         words: as written.
         lower: in lower case.
-        starts: positions in the text.
         joined: indexes of words that follow a hyphen inside a word ("ground-glass", "8-mm").
     """
 
-    words: list[str]
-    lower: list[str]
-    starts: list[int]
-    joined: frozenset[int] | set[int]
+    __slots__ = ("_starts", "joined", "lower", "text", "words")
+
+    def __init__(
+        self, text: str, words: list[str], joined: frozenset[int] | set[int], starts: list[int] | None
+    ) -> None:
+        self.text = text
+        self.words = words
+        self.lower = list(map(str.lower, words))
+        self.joined = joined
+        self._starts = starts
+
+    @property
+    def starts(self) -> list[int]:
+        """Positions of the words in the text."""
+        if self._starts is None:
+            self._starts = _places(self.text, self.words)
+        return self._starts
 
     def end(self, index: int) -> int:
         """Return the position after a word."""
         return self.starts[index] + len(self.words[index])
 
 
-_NONE: frozenset[int] = frozenset()
+def _places(text: str, words: list[str]) -> list[int]:
+    starts = []
+    at = 0
+    find = text.index
+    for word in words:
+        at = find(word, at)
+        starts.append(at)
+        at += len(word)
+    return starts
 
 
-def tokenize(text: str, start: int, end: int) -> Tokens:
-    """Split ``text[start:end]``; hyphens inside a word are dropped and remembered in ``joined``."""
-    found = list(_TOKEN.finditer(text, start, end))
-    words = [match[0] for match in found]
-    starts = [match.start() for match in found]
-    if "-" not in words and "\u2010" not in words and "\u2011" not in words:
-        return Tokens(words, [word.lower() for word in words], starts, _NONE)
+def tokenize(text: str) -> Tokens:
+    """Split a text into words; hyphens inside a word are dropped and remembered in ``joined``."""
+    words = _TOKEN.findall(text)
+    if "-" not in text and "\u2010" not in text and "\u2011" not in text:
+        return Tokens(text, words, _NONE, None)
+    starts = _places(text, words)
     joined: set[int] = set()
     kept: list[int] = []
     last = len(words) - 1
@@ -54,8 +75,7 @@ def tokenize(text: str, start: int, end: int) -> Tokens:
                     joined.add(len(kept))
                     continue
         kept.append(index)
-    words = [words[index] for index in kept]
-    return Tokens(words, [word.lower() for word in words], [starts[index] for index in kept], joined)
+    return Tokens(text, [words[index] for index in kept], joined, [starts[index] for index in kept])
 
 
 def phrase_words(phrase: str) -> list[str]:
@@ -64,7 +84,7 @@ def phrase_words(phrase: str) -> list[str]:
     >>> phrase_words("part-solid nodule")
     ['part', 'solid', 'nodule']
     """
-    return tokenize(phrase, 0, len(phrase)).words
+    return tokenize(phrase).words
 
 
 def expand(pattern: str) -> list[str]:

@@ -133,13 +133,41 @@ def reports(
     abnormalities: Annotated[str | None, typer.Option(help="Column with labels.")] = None,
     prominence: Annotated[str | None, typer.Option(help="Column with a number for each label.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the files that are there.")] = False,
+    synthetic: Annotated[
+        int | None, typer.Option(help="Make so many reports from the ontology instead of reading PATH.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the synthetic reports.")] = 42,
+    modality: Annotated[str, typer.Option(help="Synthetic reports of xr, ct or both.")] = "both",
+    workers: Annotated[int | None, typer.Option(help="Processes; one a core if not given.")] = None,
+    ontology: OntologyFiles = None,
 ) -> None:
-    """Bring reports of any source into one shape: id, findings, impression, abnormalities, prominence."""
+    """Bring reports of any source into one shape, or make synthetic ones: id, findings, impression, …"""
     from radgen.console import counter, messages
     from radgen.extract.reports import convert, summary
 
+    if synthetic is not None:
+        from radgen.generators.reports import write_synthetic
+        from radgen.generators.stream import default_workers
+
+        if path is not None:
+            raise typer.BadParameter("reads no PATH; give one of the two", param_hint="--synthetic")
+        with counter("reports made") as show:
+            made = write_synthetic(
+                synthetic,
+                out,
+                seed=seed,
+                modality=modality,
+                ontology_files=ontology or (),
+                workers=workers or default_workers(),
+                force=force,
+                progress=show,
+            )
+        messages().print(f"{made.written:,} synthetic reports -> {out}", markup=False)
+        return
     if path is None:
-        raise typer.BadParameter("expected a file, folder or archive of reports", param_hint="PATH")
+        raise typer.BadParameter(
+            "expected a file, folder or archive of reports, or --synthetic N", param_hint="PATH"
+        )
     asked = {
         "id": identifier,
         "findings": findings,

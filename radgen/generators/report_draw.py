@@ -65,7 +65,10 @@ class Describer:
         axes = set(entry.axes)
         values = {
             "severity": entry.severities or ontology.axis("severity").levels,
-            **{name: ontology.axis(name).levels for name in ("temporal_change", "certainty", "density", "margin")},
+            **{
+                name: ontology.axis(name).levels
+                for name in ("temporal_change", "certainty", "density", "margin")
+            },
             "distribution": ontology.axis("distribution").levels,
         }
         self.groups: list[tuple[str, float]] = []
@@ -279,9 +282,7 @@ class Drawer:
         others = [other for other in states if other["presence"] != "absent"]
         if state["presence"] == "absent" and not self.rules.may_deny(state, others):
             return
-        if any(
-            other["presence"] == "absent" and not self.rules.may_deny(other, [state]) for other in states
-        ):
+        if any(other["presence"] == "absent" and not self.rules.may_deny(other, [state]) for other in states):
             return
         states.append(state)
         if describer.bounds and describer.has_sides and state["presence"] == "present":

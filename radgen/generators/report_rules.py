@@ -90,18 +90,23 @@ class Rules:
         """Whether "no acute abnormality" may stand beside what a state says."""
         return state["finding"] in self._chronic and state.get("temporal_change") not in ("new", "increased")
 
-    def may_deny(self, denial: State, stated: Iterable[State], unless: Iterable[str] = ()) -> bool:
+    def denied_with(self, tag: str, unless: Iterable[str] = ()) -> frozenset[str]:
+        """Return the findings beside which one is not denied; ``unless`` adds findings and families."""
+        return self._denies[tag].union(self._tags(unless))
+
+    def may_deny(self, denial: State, stated: Iterable[State], beside: frozenset[str] | None = None) -> bool:
         """Whether a finding can be denied beside what the report says is or may be there.
 
         A denial of what is acute only contradicts what is not chronic.
+
+        Args:
+            beside: ``denied_with`` of the denial, if more than the finding alone rules it out.
         """
-        denied = self._denies[denial["finding"]]
-        never = set(self._tags(unless))
+        tag = denial["finding"]
+        denied = self._denies[tag] if beside is None else beside
         acute = denial.get("acuity") == "acute"
         for state in stated:
-            tag = state["finding"]
-            if tag in never:
-                return False
-            if tag in denied and not (acute and self.is_chronic(state) and tag != denial["finding"]):
+            other = state["finding"]
+            if other in denied and not (acute and other != tag and self.is_chronic(state)):
                 return False
         return True

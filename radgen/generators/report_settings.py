@@ -1,4 +1,4 @@
-"""The constants of synthetic reports (``data/reports.yaml``) with the section ``reports`` of the user's files."""
+"""Constants of synthetic reports: ``data/reports.yaml``, and the section ``reports`` of the user's files."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ class Factors(Strict):
 class Usual(Strict):
     """What is usual for a finding: weights of its places and values, and how often each axis is stated."""
 
-    chance: dict[str, Share] = {}
-    place: Weights = {}
-    side: Weights = {}
-    lobe: Weights = {}
-    zone: Weights = {}
-    severity: Weights = {}
-    temporal_change: Weights = {}
-    certainty: Weights = {}
-    density: Weights = {}
-    margin: Weights = {}
-    distribution: Weights = {}
-    count: NumberWeights = {}
-    count_category: Weights = {}
+    chance: dict[str, Share] = Field(default={})
+    place: Weights = Field(default={})
+    side: Weights = Field(default={})
+    lobe: Weights = Field(default={})
+    zone: Weights = Field(default={})
+    severity: Weights = Field(default={})
+    temporal_change: Weights = Field(default={})
+    certainty: Weights = Field(default={})
+    density: Weights = Field(default={})
+    margin: Weights = Field(default={})
+    distribution: Weights = Field(default={})
+    count: NumberWeights = Field(default={})
+    count_category: Weights = Field(default={})
 
 
 class Prefer(Strict):
@@ -86,9 +86,9 @@ class Sentences(Strict):
 class OwnSentences(Strict):
     """Sentences of their own, the finding's first, then its kind's, then its system's."""
 
-    findings: dict[str, Sentences] = {}
-    kinds: dict[str, Sentences] = {}
-    systems: dict[str, Sentences] = {}
+    findings: dict[str, Sentences] = Field(default={})
+    kinds: dict[str, Sentences] = Field(default={})
+    systems: dict[str, Sentences] = Field(default={})
 
 
 class Pair(Strict):
@@ -129,10 +129,10 @@ class Statement(Strict):
 
     share: Share = 1.0
     modality: Modality | None = None
-    says: list[Denial] = []
-    texts: list[str] = []
-    deny: list[Denial] = []
-    unless: list[str] = []
+    says: list[Denial] = Field(default=[])
+    texts: list[str] = Field(default=[])
+    deny: list[Denial] = Field(default=[])
+    unless: list[str] = Field(default=[])
     plain: bool = False
 
 
@@ -140,17 +140,17 @@ class Part(Strict):
     """An organ's place in the report, and its normal statements."""
 
     label: str
-    systems: list[str] = []
-    findings: list[str] = []
-    statements: list[Statement] = []
+    systems: list[str] = Field(default=[])
+    findings: list[str] = Field(default=[])
+    statements: list[Statement] = Field(default=[])
 
 
 class Cover(Strict):
     """What a denied finding denies beside itself."""
 
-    systems: list[str] = []
-    families: list[str] = []
-    findings: list[str] = []
+    systems: list[str] = Field(default=[])
+    families: list[str] = Field(default=[])
+    findings: list[str] = Field(default=[])
     excepted: list[str] = Field(default=[], alias="except")
 
 

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from radgen.errors import RadgenError
+from radgen.errors import RadgenError, unknown
 from radgen.generators.report_draw import State, in_order
 from radgen.generators.report_rules import Rules
 from radgen.generators.report_settings import Sentences, Settings, Statement
@@ -23,31 +23,39 @@ _KEPT = 8192
 _JOINABLE = frozenset(("finding", "presence", "laterality", "lobe", "zone", "severity"))
 
 
-class Speech:
-    """Says states in one modality.
+class Voices:
+    """The realisers of the two sections and of noun phrases; they serve both modalities.
 
     Raises:
         RadgenError: the settings name a frame that does not exist.
     """
 
-    def __init__(self, ontology: Ontology, settings: Settings, rules: Rules, modality: Modality) -> None:
+    def __init__(self, ontology: Ontology, settings: Settings) -> None:
+        phrasings = _without_leads(load_phrasings(ontology))
+        for section, names in settings.frames.items():
+            for name in names:
+                if name not in phrasings.frames:
+                    raise RadgenError(f"reports.frames.{section}: {unknown('frame', name, phrasings.frames)}")
+        self.realisers = {
+            section: Realiser(ontology, phrasings, frames=frozenset(names))
+            for section, names in {**settings.frames, "phrase": ["bare"]}.items()
+        }
+        self.capitals = _capitals(ontology, phrasings)
+        self.terms = {tag: entry.terms for tag, entry in ontology.findings.items()}
+
+
+class Speech:
+    """Says states in one modality."""
+
+    def __init__(
+        self, ontology: Ontology, settings: Settings, rules: Rules, voices: Voices, modality: Modality
+    ) -> None:
         self.ontology = ontology
         self.settings = settings
         self.rules = rules
+        self.voices = voices
         self.modality = modality
-        phrasings = _without_leads(load_phrasings(ontology))
-        known = {*phrasings.frames}
-        for section, names in settings.frames.items():
-            for name in names:
-                if name not in known:
-                    raise RadgenError(f"reports.frames.{section}: unknown frame '{name}'")
-        self.realisers = {
-            section: Realiser(ontology, phrasings, frames=frozenset(names))
-            for section, names in settings.frames.items()
-        }
-        self.realisers["phrase"] = Realiser(ontology, phrasings, frames=frozenset(["bare"]))
         self._speakers: OrderedDict[Any, Speaker | None] = OrderedDict()
-        self._capitals = _capitals(ontology, phrasings)
         self._deny_terms: dict[str, list[str]] = {}
         self._pairs = {}
         for pair in settings.joined.pairs:
@@ -63,17 +71,14 @@ class Speech:
             self._speakers.move_to_end(key)
             return self._speakers[key]
         try:
-            found: Speaker | None = self.realisers[section].speaker(state, self.modality)
+            terms = self.voices.terms[state["finding"]]
+            found: Speaker | None = self.voices.realisers[section].speaker(state, self.modality, terms)
         except RadgenError:
             found = None
         self._speakers[key] = found
         if len(self._speakers) > _KEPT:
             self._speakers.popitem(last=False)
         return found
-
-    def can_say(self, state: State) -> bool:
-        """Whether both sections have a phrasing for a state."""
-        return self.speaker("findings", state) is not None and self.speaker("impression", state) is not None
 
     def say(self, rng: random.Random, state: State) -> tuple[str, State]:
         """Return a sentence of the findings, and the state with any number that the sentence adds."""
@@ -82,14 +87,18 @@ class Speech:
             return own
         speaker = self.speaker("findings", state)
         if speaker is None:
-            raise RadgenError(f"reports.frames.findings: no frame states {', '.join(state)} of '{state['finding']}'")
+            raise RadgenError(
+                f"reports.frames.findings: no frame states {', '.join(state)} of '{state['finding']}'"
+            )
         return speaker.say(rng).text, state
 
     def repeat(self, rng: random.Random, state: State, unlike: str) -> str:
         """Return a sentence of the impression, in other words than those of the findings where possible."""
-        speaker = self.speaker("impression", state)
+        speaker = self.speaker("impression", state) or self.speaker("findings", state)
         if speaker is None:
-            raise RadgenError(f"reports.frames.impression: no frame states {', '.join(state)} of '{state['finding']}'")
+            raise RadgenError(
+                f"reports.frames.impression: no frame states {', '.join(state)} of '{state['finding']}'"
+            )
         wanted = self.settings.impression
         text = speaker.say(rng).text
         for _ in range(wanted.tries - 1):
@@ -101,7 +110,9 @@ class Speech:
     def _own(self, rng: random.Random, state: State) -> tuple[str, State] | None:
         entry = self.ontology.findings[state["finding"]]
         own = self.settings.sentences
-        found = own.findings.get(state["finding"]) or own.kinds.get(entry.kind) or own.systems.get(entry.system)
+        found = (
+            own.findings.get(state["finding"]) or own.kinds.get(entry.kind) or own.systems.get(entry.system)
+        )
         if found is None or not found.texts or rng.random() >= found.share:
             return None
         text = found.texts[int(rng.random() * len(found.texts))]
@@ -110,7 +121,7 @@ class Speech:
             return None if phrase is None else (text.format(np=phrase, NP=_upper(phrase)), state)
         if len(state) > 2:  # a name alone states nothing but presence
             return None
-        term, plural = _term(rng, entry.terms, is_plural(state))
+        term, plural = _term(rng, self.voices.terms[state["finding"]], is_plural(state))
         state, numbers = self._number(rng, found, state)
         text = agree(text.format(term=term, Term=_upper(term), **numbers), plural)
         return text, state
@@ -132,7 +143,7 @@ class Speech:
         text = speaker.say(rng).text[:-1]
         if "," in text or " with " in text or "(" in text:
             return None
-        return text if text.split(" ", 1)[0] in self._capitals else text[0].lower() + text[1:]
+        return text if text.split(" ", 1)[0] in self.voices.capitals else text[0].lower() + text[1:]
 
     # --- two findings ---
 
@@ -218,5 +229,3 @@ def _capitals(ontology: Ontology, phrasings: Phrasings) -> frozenset[str]:
     for sides in phrasings.words.place.lobe.abbreviations.values():
         words.update(sides.values())
     return frozenset(words)
-
-

@@ -1,8 +1,8 @@
 """Synthetic reports (``radgen reports --synthetic N``): findings, impression, labels and the truth (spec §9).
 
-A report is drawn from the ontology: which findings it has (by their frequency, and by what belongs together),
-what is stated of each, the sentences of its organs in their order, and an impression that repeats what matters
-in other words. Row ``i`` depends on the seed, ``i``, the modality asked for and the ontology alone.
+A report is drawn from the ontology: which findings it has (by their frequency, and what belongs together),
+what is stated of each, the sentences of its organs in their order, and an impression that repeats what
+matters in other words. Row ``i`` depends on the seed, ``i``, the modality asked for and the ontology alone.
 
 ``truth`` holds every statement of the report once, with all the fields that the findings state; where the
 impression repeats a finding with fewer details, the truth has the fuller statement.
@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from radgen.errors import RadgenError, unknown
 from radgen.extract.readers import Report
@@ -26,32 +26,52 @@ from radgen.extract.reports import ReportCounts, write_reports
 from radgen.generators.report_draw import Choice, Drawer, State, in_order
 from radgen.generators.report_rules import Rules
 from radgen.generators.report_settings import Settings, Statement, load_settings
-from radgen.generators.report_speech import Speech
+from radgen.generators.report_speech import Speech, Voices
 from radgen.ontology.load import Ontology, load_ontology
 from radgen.ontology.schema import Modality
 
-Asked = Literal["xr", "ct", "both"]
-ASKED: tuple[Asked, ...] = ("xr", "ct", "both")
+#: What --modality may be.
+ASKED = ("xr", "ct", "both")
 CHUNK = 250
 
 
-class _Page:
-    """A report while it is written: what it has said, and where."""
+class _Normal:
+    """A normal statement with what it denies, worked out once."""
 
-    def __init__(self, states: list[State]) -> None:
+    __slots__ = ("denials", "deny", "share", "statement")
+
+    def __init__(self, statement: Statement, rules: Rules) -> None:
+        self.statement = statement
+        self.share = statement.share
+        self.deny = bool(statement.deny)
+        self.denials = [
+            (
+                in_order({"presence": "absent", **denial}),
+                rules.denied_with(denial["finding"], statement.unless),
+            )
+            for denial in statement.deny or statement.says
+        ]
+
+
+class _Page:
+    """A report while it is written: what it has said, and where.
+
+    Attributes:
+        states: what is not normal, in the order of the report; ``weights`` their prominence.
+        there: those that are, or may be, there.
+        sentences: the sentence of each by its place in ``states``.
+        named: findings of which the report says something.
+        denied: what normal statements deny.
+    """
+
+    def __init__(self, states: list[State], weights: list[float]) -> None:
         self.states = states
+        self.weights = weights
+        self.there = [state for state in states if state["presence"] != "absent"]
         self.sentences: dict[int, str] = {}
+        self.named = {state["finding"] for state in states}
         self.truth: list[State] = []
         self.denied: list[State] = []
-
-    @property
-    def there(self) -> list[State]:
-        """Return the findings that are, or may be, there."""
-        return [state for state in self.states if state["presence"] != "absent"]
-
-    def states_of(self, tag: str) -> bool:
-        """Whether the report says anything of a finding."""
-        return any(state["finding"] == tag for state in (*self.states, *self.denied))
 
     def add(self, state: State) -> None:
         """Add to the truth what is not there yet."""
@@ -62,16 +82,30 @@ class _Page:
 class Writer:
     """Writes the reports of one modality."""
 
-    def __init__(self, ontology: Ontology, settings: Settings, rules: Rules, modality: Modality) -> None:
+    def __init__(
+        self, ontology: Ontology, settings: Settings, rules: Rules, voices: Voices, modality: Modality
+    ) -> None:
         self.ontology = ontology
         self.settings = settings
         self.rules = rules
         self.modality = modality
         self.drawer = Drawer(ontology, settings, rules, modality)
-        self.speech = Speech(ontology, settings, rules, modality)
+        self.speech = Speech(ontology, settings, rules, voices, modality)
         self.most = Choice(settings.impression.most)
         self.part_of = self._parts()
         self.names = list(settings.parts)
+        self.rank = {tag: self.names.index(name) for tag, name in self.part_of.items()}
+        self.normal = {
+            name: [
+                _Normal(statement, rules)
+                for statement in part.statements
+                if statement.modality in (None, modality)
+            ]
+            for name, part in settings.parts.items()
+        }
+        known = settings.impression.normal
+        summaries = [*known.get("both", ()), *known.get(modality, ())]
+        self.summaries = [_Normal(statement, rules) for statement in summaries]
 
     def _parts(self) -> dict[str, str]:
         settings = self.settings
@@ -86,14 +120,21 @@ class Writer:
         """Return the columns of one report, without its id."""
         normal = rng.random() < self.settings.normal_share
         states = [] if normal else self._sayable(self.drawer.draw(rng))
-        page = _Page(sorted(states, key=self._place))
+        placed = sorted(
+            (
+                (self.rank[state["finding"]], -self.prominence(state), index, state)
+                for index, state in enumerate(states)
+            ),
+            key=lambda item: item[:3],
+        )
+        page = _Page([item[3] for item in placed], [-item[1] for item in placed])
         findings = self._findings(rng, page)
         impression = self._impression(rng, page)
         weights: dict[str, float] = {}
-        for state in page.states:
+        for state, weight in zip(page.states, page.weights, strict=True):
             if state["presence"] == "present":
                 tag = state["finding"]
-                weights[tag] = max(weights.get(tag, 0.0), self.prominence(state))
+                weights[tag] = max(weights.get(tag, 0.0), weight)
         digits = self.settings.prominence.digits
         return {
             "findings": findings,
@@ -103,15 +144,12 @@ class Writer:
             "truth": page.truth,
         }
 
-    def _place(self, state: State) -> tuple[int, float]:
-        return self.names.index(self.part_of[state["finding"]]), -self.prominence(state)
-
     def _sayable(self, states: list[State]) -> list[State]:
         """Leave out details for which the sections have no phrasing."""
         out = []
         for state in states:
             for kept in _fewer(state):
-                if self.speech.can_say(kept):
+                if self.speech.speaker("findings", kept) is not None:
                     out.append(kept)
                     break
         return out
@@ -137,14 +175,16 @@ class Writer:
         positives = self._positives(rng, page)
         labelled = rng.random() < self.settings.labelled_share[self.modality]
         while True:  # a report of a normal chest has to say something
-            truth, denied = list(page.truth), list(page.denied)
+            before = list(page.truth), list(page.denied), set(page.named)
             parts = {name: [*positives.get(name, []), *self._normal(rng, name, page)] for name in self.names}
             if sum(map(len, parts.values())) >= (1 if page.states else 2):
                 break
-            page.truth, page.denied = truth, denied
+            page.truth, page.denied, page.named = before
         if labelled:
             labels = self.settings.parts
-            return "\n".join(f"{labels[name].label}: {' '.join(said)}" for name, said in parts.items() if said)
+            return "\n".join(
+                f"{labels[name].label}: {' '.join(said)}" for name, said in parts.items() if said
+            )
         return " ".join(itertools.chain.from_iterable(parts.values()))
 
     def _positives(self, rng: random.Random, page: _Page) -> dict[str, list[str]]:
@@ -183,40 +223,29 @@ class Writer:
         """Return the normal statements of an organ that contradict nothing."""
         factor = self.settings.abnormal_factor if page.states else 1.0
         out = []
-        for statement in self.settings.parts[name].statements:
-            if statement.modality not in (None, self.modality) or rng.random() >= statement.share * factor:
-                continue
-            text = self._statement(rng, statement, page)
-            if text:
-                out.append(text)
+        for normal in self.normal[name]:
+            if rng.random() < normal.share * factor:
+                text = self._statement(rng, normal, page)
+                if text:
+                    out.append(text)
         return out
 
-    def _statement(self, rng: random.Random, statement: Statement, page: _Page) -> str:
+    def _statement(self, rng: random.Random, normal: _Normal, page: _Page) -> str:
         """Say a normal statement and keep what it states; empty where it would contradict the report."""
-        there = page.there
-        if statement.deny:
-            denials = [
-                denial
-                for denial in statement.deny
-                if not page.states_of(denial["finding"])
-                and self.rules.may_deny(denial, there, statement.unless)
-            ]
-            if not denials:
-                return ""
-            text = self.speech.deny(rng, denials)
-        else:
-            denials = statement.says
-            for denial in denials:
-                if page.states_of(denial["finding"]) and denial.get("acuity") is None:
-                    return ""
-                if not self.rules.may_deny(denial, there, statement.unless):
-                    return ""
-            text = self.speech.state_normal(rng, statement)
-        for denial in denials:
-            state = in_order({"finding": denial["finding"], "presence": "absent", **denial})
-            page.denied.append(state)
-            page.add(state)
-        return text
+        said = [
+            denial
+            for denial, beside in normal.denials
+            if denial["finding"] not in page.named and self.rules.may_deny(denial, page.there, beside)
+        ]
+        if not said or (len(said) < len(normal.denials) and not normal.deny):
+            return ""
+        for denial in said:
+            page.named.add(denial["finding"])
+            page.denied.append(denial)
+            page.add(denial)
+        if normal.deny:
+            return self.speech.deny(rng, said)
+        return self.speech.state_normal(rng, normal.statement)
 
     # --- impression ---
 
@@ -226,9 +255,7 @@ class Writer:
         there = page.there
         if not there:
             points.append(self._nothing_acute(rng, page, plain=not page.states))
-        ranked = sorted(
-            ((self.prominence(state), -index) for index, state in enumerate(page.states)), reverse=True
-        )
+        ranked = sorted(((weight, -index) for index, weight in enumerate(page.weights)), reverse=True)
         chosen = [-index for weight, index in ranked if weight >= rule.least_prominence]
         chosen = chosen[: int(self.most.draw(rng))]
         acute = not all(self.rules.is_chronic(state) for state in there)
@@ -256,11 +283,8 @@ class Writer:
 
     def _nothing_acute(self, rng: random.Random, page: _Page, *, plain: bool) -> str:
         """Return a summary that denies what is acute, or that all is normal; empty where that is not so."""
-        normal = self.settings.impression.normal
-        known = [s for s in (*normal.get("both", ()), *normal.get(self.modality, ())) if plain or not s.plain]
-        if not known:
-            return ""
-        return self._statement(rng, known[int(rng.random() * len(known))], page)
+        known = [normal for normal in self.summaries if plain or not normal.statement.plain]
+        return self._statement(rng, known[int(rng.random() * len(known))], page) if known else ""
 
     def _again_denied(self, rng: random.Random, page: _Page, plain: Sequence[State]) -> str:
         """Repeat a denial that matters; empty if the report has none."""
@@ -284,12 +308,14 @@ class Writer:
         if "size_mm" in gone:
             gone |= {"size_dims_mm", "size_comparator"}
         sided = "laterality" in self.ontology.findings[state["finding"]].axes
-        if alone and sided and ("lobe" in state or "zone" in state) and rng.random() < drop.get("location", 0.0):
+        if (
+            alone
+            and sided
+            and ("lobe" in state or "zone" in state)
+            and rng.random() < drop.get("location", 0.0)
+        ):
             gone |= {"lobe", "zone"}
-        shorter = {name: value for name, value in state.items() if name not in gone}
-        if self.speech.speaker("impression", shorter) is not None:
-            return shorter
-        return {name: value for name, value in state.items() if name != "distance_mm"}
+        return {name: value for name, value in state.items() if name not in gone}
 
 
 def _fewer(state: State) -> Iterator[State]:
@@ -318,11 +344,12 @@ class SyntheticReports:
         OntologyError: the section ``reports`` of the user's files has mistakes.
     """
 
-    def __init__(self, ontology: Ontology, seed: int = 42, modality: Asked = "both") -> None:
+    def __init__(self, ontology: Ontology, seed: int = 42, modality: str = "both") -> None:
         if modality not in ASKED:
             raise RadgenError(f"--modality: {unknown('modality', modality, ASKED)}")
         self.settings = load_settings(ontology)
         rules = Rules(ontology, self.settings)
+        voices = Voices(ontology, self.settings)
         self.seed = seed
         self.modality = modality
         weights = {
@@ -331,7 +358,9 @@ class SyntheticReports:
             if modality in ("both", name) and (weight > 0 or modality != "both")
         }
         self._modality = Choice(dict.fromkeys(weights, 1.0) if modality != "both" else weights)
-        self._writers = {name: Writer(ontology, self.settings, rules, name) for name in self._modality.names}
+        self._writers = {
+            name: Writer(ontology, self.settings, rules, voices, name) for name in self._modality.names
+        }
 
     def row(self, index: int) -> dict[str, Any]:
         """Return a report with the columns of §9; ``index`` counts from 0."""
@@ -348,7 +377,7 @@ class SyntheticReports:
 _worker: dict[str, SyntheticReports] = {}
 
 
-def _start(files: tuple[str, ...], seed: int, modality: Asked) -> None:
+def _start(files: tuple[str, ...], seed: int, modality: str) -> None:
     _worker["reports"] = SyntheticReports(load_ontology(files), seed, modality)
 
 
@@ -360,7 +389,7 @@ def synthetic_reports(
     number: int,
     *,
     seed: int = 42,
-    modality: Asked = "both",
+    modality: str = "both",
     ontology_files: Sequence[str | Path] = (),
     workers: int = 1,
 ) -> Iterator[Report]:
@@ -402,7 +431,7 @@ def write_synthetic(
     out: Path,
     *,
     seed: int = 42,
-    modality: Asked = "both",
+    modality: str = "both",
     ontology_files: Sequence[str | Path] = (),
     workers: int = 1,
     force: bool = False,
@@ -415,4 +444,4 @@ def write_synthetic(
     return write_reports(rows, out, out.with_name("rejects.jsonl"), force=force, progress=progress)
 
 
-__all__ = ["ASKED", "Asked", "SyntheticReports", "Writer", "synthetic_reports", "write_synthetic"]
+__all__ = ["ASKED", "SyntheticReports", "Writer", "synthetic_reports", "write_synthetic"]

@@ -6,6 +6,7 @@ training set, because a text's split is a hash of the text (spec §2).
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 from collections import Counter
@@ -21,9 +22,9 @@ from radgen.generators.probe_file import Group, Pattern, ProbeFile, load_probe
 from radgen.generators.probe_values import Option, option_key, options
 from radgen.generators.splits import Splitter
 from radgen.ontology.load import Ontology
-from radgen.ontology.schema import Term
+from radgen.ontology.schema import FindingEntry, Term
 from radgen.templates.forms import centimetres, millimetres
-from radgen.templates.realiser import article, finding_classes, is_plural, jaccard
+from radgen.templates.realiser import article, is_plural, jaccard
 
 NAME = "probe13"
 State = dict[str, Any]
@@ -31,6 +32,7 @@ _BY_PLACE = re.compile(r"([\w]+)\|\|([\w]+)")
 _BY_NOUN = re.compile(r"([\w]+)\|([\w]+)")
 #: "the both lungs", "the a pair of": the article that the filled-in form makes superfluous.
 _DOUBLE = re.compile(r"\b[Tt]he (both )|(?<=\bthe )an? ")
+_THE_LOBE = re.compile(r"\b([Tt])he (?=(?:left|right) (?:(?:upper|middle|lower) lobe|lung) )")
 _ARTICLE = re.compile(r"a\(n\) (\S+)")
 #: How many fillings of one pattern are tried, and how many findings a row.
 FILLS, ATTEMPTS = 25, 200
@@ -145,7 +147,7 @@ class Writer:
         rng: random.Random,
     ) -> Iterator[Utterance]:
         """Yield unused sentences of the test split that say a state, those of rare patterns first."""
-        classes = finding_classes(self.ontology.findings[state["finding"]])
+        classes = classes_of(self.ontology.findings[state["finding"]])
         found = [
             (key, pattern)
             for key, pattern in _patterns(self.probe, name, group, state)
@@ -155,15 +157,17 @@ class Writer:
         found.sort(key=lambda item: patterns[item[0]])
         filler = Filler(self.probe, name, group, state, classes)
         for key, pattern in found:
-            seen = set()
-            for _ in range(FILLS):
-                text = filler.fill(pattern.text, names[int(rng.random() * len(names))], rng)
-                if text in seen or text.lower() in self.used:
-                    continue
-                seen.add(text)
-                if self.splitter.of(text) == "test":
+            for text in filler.texts(pattern.text, names, rng):
+                if text.lower() not in self.used and self.splitter.of(text) == "test":
                     yield Utterance(text, key)
                     break
+
+
+def classes_of(entry: FindingEntry) -> frozenset[str]:
+    """Return the words that suit a finding: ``lesion`` (a size), ``amount`` (fluid, air) or ``degree``."""
+    if "size" in entry.axes:
+        return frozenset({"lesion"})
+    return frozenset({"degree" if entry.severity_words == "degree" else "amount"})
 
 
 class Filler:
@@ -174,34 +178,43 @@ class Filler:
     ) -> None:
         self.probe = probe
         self.state = state
-        self.plural = is_plural(state) and not (name == "distribution")
+        self.plural = is_plural(state) and name != "distribution"
         self.bare = name in ("count", "distribution")  # their forms bring their own article
         self.heads = tuple(probe.plural_heads)
         self.both = state.get("laterality") == "bilateral"
         self.slots = slots(probe, name, group, state, classes)
         self.places = [""] if name in ("laterality", "location", "zone") else self._before()
 
-    def fill(self, pattern: str, term: Term, rng: random.Random) -> str:
+    def texts(self, pattern: str, names: Sequence[Term], rng: random.Random) -> Iterator[str]:
+        """Yield the sentences of a pattern in random order, at most ``FILLS`` of them."""
+        slots = [slot for slot in self.slots if "{" + slot + "}" in pattern]
+        forms = list(itertools.product(*(self.slots[slot] for slot in slots)))
+        ways = list(itertools.product(names, self.places, forms))
+        for term, place, words in rng.sample(ways, min(FILLS, len(ways))):
+            yield self.fill(pattern, term, place, dict(zip(slots, words, strict=True)))
+
+    def fill(self, pattern: str, term: Term, place: str, words: Mapping[str, str]) -> str:
         """Return one sentence: slots filled, numbers agreed, articles set."""
         plural = term.number == "plural" or (self.plural and term.number == "count")
         name = term.form(plural)
         text = pattern
-        verbs = plural
-        for slot, forms in self.slots.items():
-            if "{" + slot + "}" in text:
-                form = forms[int(rng.random() * len(forms))]
-                text = text.replace("{" + slot + "}", form)
-                verbs = verbs or form.endswith(self.heads)
-        place = self.places[int(rng.random() * len(self.places))]
+        for slot, form in words.items():
+            text = text.replace("{" + slot + "}", form)
         text = text.replace("{np}", f"{place} {name}" if place else name)
         if "{" in text:
             raise RadgenError(f"radgen/generators/data/probe.yaml: '{pattern}': no value for {text!r}")
-        text = _BY_PLACE.sub(lambda match: match.group(2 if self.both else 1), text)
-        text = _BY_NOUN.sub(lambda match: match.group(2 if verbs else 1), text)
-        with_article = term.number == "count" and not plural and not self.bare
-        text = _ARTICLE.sub(
-            lambda match: (article(match.group(1)) + " " if with_article else "") + match.group(1), text
-        )
+        if "|" in text:
+            verbs = plural or any(form.endswith(self.heads) for form in words.values())
+            text = _BY_PLACE.sub(lambda match: match.group(2 if self.both else 1), text)
+            text = _BY_NOUN.sub(lambda match: match.group(2 if verbs else 1), text)
+        if "a(n)" in text:
+            with_article = term.number == "count" and not plural and not self.bare
+            text = _ARTICLE.sub(
+                lambda match: (article(match.group(1)) + " " if with_article else "") + match.group(1), text
+            )
+        if place:
+            # "the right upper lobe", "of the right lung" are whole phrases of the generators.
+            text = _THE_LOBE.sub(lambda match: match.group(1) + ("hese " if plural else "his "), text)
         text = _DOUBLE.sub(lambda match: match.group(1) or "", text)
         return text[0].upper() + text[1:] + "."
 
@@ -237,7 +250,9 @@ def slots(
         numbers = {"mm": millimetres(size), "cm": centimetres(size)}
         return {"d": [text.format(**numbers) for text in group.forms["d"]]}
     if name in ("location", "zone"):
-        return {"loc": located(probe, state), "placed": places_before(probe, state)}
+        found = located(probe, state)
+        spots = [text.removeprefix("the ") for text in found]
+        return {"loc": found, "spot": spots, "placed": places_before(probe, state)}
     value = group.values.get(level(name, state), {})
     out: dict[str, list[str]] = {}
     for slot, forms in value.items():

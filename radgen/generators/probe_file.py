@@ -12,17 +12,11 @@ from radgen.ontology.schema import Strict, TermText
 from radgen.yamlfile import validate
 
 
-class PatternEntry(Strict):
+class Pattern(Strict):
     """A sentence with slots, and the classes of findings that it suits (all if none)."""
 
     text: str
-    classes: Annotated[list[str], Field(alias="for")] = []
-
-
-class Pattern(PatternEntry):
-    """A sentence as :mod:`radgen.generators.probe` uses it."""
-
-    model_config = {"populate_by_name": True}
+    classes: list[str] = Field(default_factory=list, alias="for")
 
 
 def _pattern(value: Any) -> Any:
@@ -50,18 +44,18 @@ class Group(Strict):
         forms: how a size is said.
     """
 
-    findings: list[str] = []
-    places: list[str] = ["none"]
+    findings: list[str] = Field(default_factory=list)
+    places: list[str] = Field(default_factory=lambda: ["none"])
     shell: str | None = None
-    values: dict[str, dict[str, list[str]]] = {}
-    patterns: list[PatternText] = []
-    said: dict[str, list[PatternText]] = {}
-    skip: dict[str, list[str]] = {}
-    innumerable: list[str] = []
-    sizes: list[int] = []
-    near: list[float] = []
-    far: list[float] = []
-    forms: dict[str, list[str]] = {}
+    values: dict[str, dict[str, list[str]]] = Field(default_factory=dict)
+    patterns: list[PatternText] = Field(default_factory=list)
+    said: dict[str, list[PatternText]] = Field(default_factory=dict)
+    skip: dict[str, list[str]] = Field(default_factory=dict)
+    innumerable: list[str] = Field(default_factory=list)
+    sizes: list[int] = Field(default_factory=list)
+    near: list[float] = Field(default_factory=list)
+    far: list[float] = Field(default_factory=list)
+    forms: dict[str, list[str]] = Field(default_factory=dict)
 
     @property
     def tags(self) -> list[str]:
@@ -79,7 +73,7 @@ class Synonyms(Strict):
 class SynonymGroup(Group):
     """The group ``synonym``: its findings bring their own names."""
 
-    findings: dict[str, Synonyms] = {}  # type: ignore[assignment]  # a table here, a list in other groups
+    findings: dict[str, Synonyms] = Field(default_factory=dict)  # type: ignore[assignment]  # a table here, a list in other groups
 
 
 class PlaceWords(Strict):
@@ -112,8 +106,6 @@ class ProbeFile(Strict):
     plural_heads: list[str]
     max_word_jaccard: float
     trap_share: float
-    synonym_targets: dict[str, float]
-    presence_targets: dict[str, float]
     names: dict[str, list[TermText]]
     places: PlaceWords
     locations: LocationWords

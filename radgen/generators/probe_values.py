@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from radgen.generators.probe_file import Group, ProbeFile
-from radgen.ontology.distance import axis_target, rank
+from radgen.ontology.distance import axis_target, finding_target, rank
 from radgen.ontology.load import Ontology
 from radgen.ontology.schema import Term
 
@@ -62,7 +62,7 @@ def options(
     varying = _varying(ontology, name)
     out = []
     gap = ontology.axes.min_target_gap - 1e-9
-    targets = [[_target(ontology, probe, name, a, b) for b in states] for a in states]
+    targets = [[_target(ontology, name, a, b) for b in states] for a in states]
     for a, p, n in itertools.product(range(len(states)), repeat=3):
         near, far = targets[a][p], targets[a][n]
         if n in (a, p) or (kind == "match") != (a == p) or near - far < gap:
@@ -75,16 +75,10 @@ def options(
 
 
 def _varying(ontology: Ontology, name: str) -> tuple[str, ...]:
-    if name == "presence":
-        return ("presence",)
-    if name == "zone":
-        return ("zone",)
-    return tuple(ontology.axis(name).fields)
+    return ("zone",) if name == "zone" else tuple(ontology.axis(name).fields)
 
 
-def _target(ontology: Ontology, probe: ProbeFile, name: str, a: State, b: State) -> float:
-    if name == "presence":
-        return probe.presence_targets["same" if a["presence"] == b["presence"] else "opposite"]
+def _target(ontology: Ontology, name: str, a: State, b: State) -> float:
     axis = ontology.axis("location" if name == "zone" else name)
     return axis_target(axis, ontology.anatomy, a, b)
 
@@ -170,22 +164,15 @@ def _synonyms(ontology: Ontology, probe: ProbeFile, tag: str, rng: random.Random
     """Yield rows that name a finding twice by different names, and another disease."""
     table = probe.synonym.findings
     first, *rest = rng.sample(table[tag].names, len(table[tag].names))
-    entry = ontology.findings[tag]
+    axis = ontology.axis("finding")
     state = {"finding": tag, "presence": "present"}
     for other in table[tag].others:
-        negative = ontology.findings[other]
-        shared = "other"
-        if negative.family == entry.family:
-            shared = "family"
-        elif negative.system == entry.system:
-            shared = "system"
-        targets = probe.synonym_targets
         yield Option(
             state,
             dict(state),
             {"finding": other, "presence": "present"},
-            targets["same"],
-            targets[shared],
+            finding_target(axis, "same"),
+            finding_target(axis, ontology.relation(tag, other)),
             ([first], rest, table[other].names),
             ("finding",),
         )

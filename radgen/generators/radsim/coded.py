@@ -6,6 +6,7 @@ is left over is weighed and related, all in arrays.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,6 +77,28 @@ class Scorer:
         ]
         joined = [np.concatenate(column) if parts else np.zeros(0) for column in zip(*parts, strict=True)]
         return Scores(*(joined or [np.zeros(0)] * 5))
+
+    def losses(self, first: NDArray[Any], second: NDArray[Any]) -> dict[str, NDArray[np.float32]]:
+        """Return what each attribute takes from the agreement of pairs: the sum of ``w (1 - r)``.
+
+        ``finding`` is the weight of the findings that only one side has.
+        """
+        names = (*self.weights, "finding")
+        out = {name: np.zeros(len(first), np.float32) for name in names}
+        presence = self.coded.columns["presence"]
+        for at in range(0, len(first), _CHUNK):
+            x, y = first[at : at + _CHUNK].astype(np.int64), second[at : at + _CHUNK].astype(np.int64)
+            a, pair_a = _expand(self.coded.offsets, x)
+            b, pair_b = _expand(self.coded.offsets, y)
+            at_a, at_b, _, _ = self._match(a, pair_a, b, pair_b)
+            part = slice(at, at + len(x))
+            for name, weight, agreement in self._terms(a[at_a], b[at_b]):
+                out[name][part] = np.bincount(pair_a[at_a], weight * (1 - agreement), len(x))
+            for findings, owner, used in ((a, pair_a, at_a), (b, pair_b, at_b)):
+                free = presence[findings] != _ABSENT
+                free[used] = False
+                out["finding"][part] += np.bincount(owner[free], self._own[findings[free]], len(x)).astype(np.float32)
+        return out
 
     def _own_weights(self) -> Floats:
         """Return by finding the weight that it has where the other side does not mention it."""
@@ -197,7 +220,15 @@ class Scorer:
         return np.concatenate(chosen)
 
     def _compare(self, a: Ints, b: Ints) -> tuple[Floats, Floats]:
-        """Return the sum of weights and of weighted agreements of matched findings (``agreement.compare``)."""
+        """Return the sum of weights and of weighted agreements of matched findings."""
+        weight, total = np.zeros(len(a)), np.zeros(len(a))
+        for _, each, agreement in self._terms(a, b):
+            weight += each
+            total += each * agreement
+        return weight, total
+
+    def _terms(self, a: Ints, b: Ints) -> Iterator[tuple[str, Floats, Floats]]:
+        """Yield weight and agreement of each attribute of matched findings (``agreement.compare``)."""
         c, constants = self.coded.columns, self.policy.constants
         pa, pb = c["presence"][a], c["presence"][b]
         presence = self.presence[pa, pb]
@@ -215,16 +246,11 @@ class Scorer:
             k = np.flatnonzero(differ)
             presence[k] *= self.continua[c["group"][a[k]] - (1 << 20)]
         negative = (pa == _ABSENT) | (pb == _ABSENT)
-        weight = np.full(len(a), self.weights["presence"])
-        total = weight * presence
+        yield "presence", np.full(len(a), self.weights["presence"]), presence
         for name, bit in BITS.items():
-            w = self.weights[name]
             said = (either & bit) > 0
             counts = said if name in constants.leave_when_unstated else said | ~negative
-            agreement = np.where(denied, presence, values[name])
-            weight += w * counts
-            total += (w * counts) * agreement
-        return weight, total
+            yield name, self.weights[name] * counts, np.where(denied, presence, values[name])
 
     def _values(
         self, a: Ints, b: Ints, both: NDArray[np.uint8]

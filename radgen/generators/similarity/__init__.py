@@ -1,0 +1,1 @@
+"""Supervision from reports (spec §5): scored pairs, mined triplets, perturbations, discrepancies."""

@@ -1,0 +1,155 @@
+"""Scored pairs of one level, spread over the whole range of scores (spec §5)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radgen.generators.radsim.coded import Scorer, Scores
+from radgen.generators.similarity.corpus import Corpus
+from radgen.generators.similarity.index import Index, Ints, mixed, seed_number
+from radgen.generators.similarity.settings import PairsSettings
+from radgen.generators.splits import Split
+
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class Mined:
+    """Pairs of texts of one split and their scores.
+
+    Attributes:
+        first, second: numbers of texts.
+        scores: their scores.
+        rejected: candidates that were not taken, by reason.
+        candidates: how many were scored.
+    """
+
+    first: Ints
+    second: Ints
+    scores: Scores
+    rejected: Counter[str] = field(default_factory=Counter)
+    candidates: int = 0
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+def mine(
+    corpus: Corpus, scorer: Scorer, split: Split, rows: int, seed: int, options: PairsSettings
+) -> Mined:
+    """Return up to ``rows`` pairs of a split, as even over the bins of the score as there are pairs.
+
+    Candidates come from the index, a fixed number a row: time and memory are linear in rows and texts.
+    """
+    members = corpus.of(split)
+    rejected: Counter[str] = Counter()
+    none = np.zeros(0)
+    pool = Mined(np.zeros(0, np.int64), np.zeros(0, np.int64), Scores(none, none, none, none, none), rejected)
+    if len(members) < 2 or rows < 1:
+        return pool
+    index = Index(corpus, scorer, members, seed_number("pairs", corpus.level, split, seed))
+    sources = [name for name, times in options.sources.items() for _ in range(times)]
+    keys = np.zeros(0, np.uint64)
+    for _ in range(options.rounds):
+        wanted = rows * options.candidates_per_row
+        new, lost = _candidates(corpus, index, sources, wanted, keys)
+        rejected.update(lost)
+        pool.candidates += len(new)
+        first, second = (new >> np.uint64(32)).astype(np.int64), (new & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        scores = scorer.score(first, second)
+        keys = np.union1d(keys, new)
+        pool.first, pool.second = np.concatenate([pool.first, first]), np.concatenate([pool.second, second])
+        pool.scores = _both(pool.scores, scores)
+        if len(pool) >= rows or not len(new):
+            break
+    kept = spread(pool.scores.value, mixed(keys_of(pool)), rows, options.bins)
+    rejected["enough of that score"] += len(pool) - len(kept)
+    pool.first, pool.second = pool.first[kept], pool.second[kept]
+    pool.scores = Scores(*(getattr(pool.scores, name)[kept] for name in Scores.__dataclass_fields__))
+    return pool
+
+
+def keys_of(pool: Mined) -> NDArray[np.uint64]:
+    """Return one number for each unordered pair."""
+    low, high = np.minimum(pool.first, pool.second), np.maximum(pool.first, pool.second)
+    return (low.astype(np.uint64) << np.uint64(32)) | high.astype(np.uint64)
+
+
+def _candidates(
+    corpus: Corpus, index: Index, sources: list[str], wanted: int, known: NDArray[np.uint64]
+) -> tuple[NDArray[np.uint64], Counter[str]]:
+    """Return new candidate pairs as keys, and what was lost on the way."""
+    lost: Counter[str] = Counter()
+    everyone = np.arange(len(index.members))
+    found: list[NDArray[np.uint64]] = []
+    drawn = 0
+    turn = 0
+    while drawn < wanted:
+        texts = everyone
+        if wanted - drawn < len(everyone):  # the last turn draws for some, in the order of their hashes
+            texts = np.sort(np.argsort(mixed(everyone + drawn), kind="stable")[: wanted - drawn])
+        other = index.draw(sources[turn % len(sources)], texts)
+        mine = index.members[texts]
+        turn += 1
+        drawn += len(texts)
+        good = other >= 0
+        lost["no candidate by that key"] += int(np.count_nonzero(~good))
+        alike = good & (other == mine)
+        lost["a text with itself"] += int(np.count_nonzero(alike))
+        good &= ~alike
+        low, high = np.minimum(mine, other)[good], np.maximum(mine, other)[good]
+        found.append((low.astype(np.uint64) << np.uint64(32)) | high.astype(np.uint64))
+    every = np.concatenate(found)
+    unique = np.unique(every)
+    if len(known):
+        unique = np.setdiff1d(unique, known, assume_unique=True)
+    lost["drawn before"] += len(every) - len(unique)
+    return unique, lost
+
+
+def _both(a: Scores, b: Scores) -> Scores:
+    names = Scores.__dataclass_fields__
+    return Scores(*(np.concatenate([getattr(a, name), getattr(b, name)]) for name in names))
+
+
+def spread(values: Floats, order: NDArray[Any], rows: int, bins: int) -> Ints:
+    """Choose ``rows`` of the values, the same number from every bin as far as it has so many.
+
+    Args:
+        values: in [-1, 1].
+        order: decides within a bin.
+
+    Returns:
+        The chosen places, in rising order.
+    """
+    which = np.minimum(((values + 1) / 2 * bins).astype(np.int64), bins - 1)
+    quotas = level_out(np.bincount(which, minlength=bins), rows)
+    ranked = np.lexsort((order, which))
+    starts = np.concatenate([[0], np.cumsum(np.bincount(which, minlength=bins))[:-1]])
+    rank = np.arange(len(values)) - starts[which[ranked]]
+    return np.sort(ranked[rank < quotas[which[ranked]]])
+
+
+def level_out(counts: NDArray[Any], rows: int) -> Ints:
+    """Share ``rows`` out over bins that hold so many: even, and what a bin lacks goes to the others.
+
+    >>> level_out(np.array([1, 10, 10]), 9)
+    array([1, 4, 4])
+    """
+    out = np.zeros(len(counts), np.int64)
+    left = min(rows, int(counts.sum()))
+    while left > 0:
+        room = np.flatnonzero(counts > out)
+        share = left // len(room)
+        if share == 0:
+            out[room[:left]] += 1
+            break
+        add = np.minimum(counts[room] - out[room], share)
+        out[room] += add
+        left -= int(add.sum())
+    return out

@@ -135,12 +135,13 @@ class Writer:
             if state["presence"] == "present":
                 tag = state["finding"]
                 weights[tag] = max(weights.get(tag, 0.0), weight)
+        tags = list(dict.fromkeys(s["finding"] for s in page.truth if s["presence"] == "present"))
         digits = self.settings.prominence.digits
         return {
             "findings": findings,
             "impression": impression,
-            "abnormalities": list(weights),
-            "prominence": [round(weight, digits) for weight in weights.values()],
+            "abnormalities": tags,
+            "prominence": [round(weights[tag], digits) for tag in tags],
             "truth": page.truth,
         }
 

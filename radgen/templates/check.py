@@ -8,6 +8,7 @@ from pathlib import Path
 from radgen.errors import OntologyError
 from radgen.ontology.load import build_ontology, load_ontology, unknown_sections
 from radgen.ontology.mistakes import every_problem, place
+from radgen.ontology.radsim import load_policy
 from radgen.templates.phrasings import load_phrasings
 from radgen.yamlfile import Source, read_yaml
 
@@ -34,6 +35,9 @@ def check_file(path: Path) -> list[str]:
     problems += every_problem(source, lambda left: build_ontology([left]))
     problems += every_problem(
         source, lambda left: load_phrasings(dataclasses.replace(base, user_sources=(left,)))
+    )
+    problems += every_problem(
+        source, lambda left: load_policy(dataclasses.replace(base, user_sources=(left,)))
     )
     return sorted(set(problems), key=place)
 

@@ -66,7 +66,7 @@ class Placement(NamedTuple):
 
 
 _VOWEL_SOUND = re.compile(
-    r"(?:[aeioAEIO]|u(?!ni(?!n|m)|s[aeiu]|ti|re)|hour|8|11(?!\d)|18(?!\d)|[FHLMNRSX](?=[A-Z]))", re.ASCII
+    r"(?:[aeioAEIO]|u(?!ni(?!n|m)|s[aeiu]|t[ei]|r[ei])|hour|8|11(?!\d)|18(?!\d)|[FHLMNRSX](?=[A-Z]))", re.ASCII
 )
 
 
@@ -102,11 +102,12 @@ def is_plural(state: Mapping[str, Any]) -> bool:
 
 
 def finding_classes(entry: FindingEntry) -> frozenset[str]:
-    """Return the classes by which forms are chosen: lesion, amount, sized, fluid, degree (``words.yaml``)."""
+    """Return the classes by which forms are chosen: lesion, amount, sized, fluid, degree, spread (``words.yaml``)."""
     if "size" in entry.axes:
         return frozenset({"lesion"})
     own = {"degree": {"degree"}, "amount": {"amount", "sized"}, "fluid": {"amount", "fluid"}}
-    return frozenset(own[entry.severity_words])
+    spread = {"spread"} if "distribution" in entry.axes else set()
+    return frozenset(own[entry.severity_words] | spread)
 
 
 class Realiser:

@@ -84,7 +84,7 @@ class Server(asyncio.Protocol):
     """Just enough HTTP to answer a POST after 50 ms, so that the server does not limit the client."""
 
     answer = canned()
-    models = b'HTTP/1.1 200 OK\r\nContent-Length: 24\r\n\r\n{"data":[{"id":"bench"}]}'
+    models = b'HTTP/1.1 200 OK\r\nContent-Length: 25\r\n\r\n{"data":[{"id":"bench"}]}'
 
     def connection_made(self, transport: Any) -> None:
         self.transport, self.buffer, self.need = transport, bytearray(), 0

@@ -131,8 +131,9 @@ BODIES: dict[str, Callable[[str], bytes | dict[str, Any]]] = {
 class FaultServer:
     """Start with ``with FaultServer(plan) as server``; ``server.url`` is the base URL."""
 
-    def __init__(self, plan: Plan = lambda case, turn: None, *, delay: float = 0.0, port: int = 0) -> None:
-        self.plan, self.delay, self.port = plan, delay, port
+    def __init__(self, plan: Plan = lambda case, turn: None, *, port: int = 0, tls: Any = None) -> None:
+        self.plan, self.port, self.tls = plan, port, tls
+        self.delay = 0.0
         self.models = ["test-model"]
         self.modes = {"json_schema", "json_object", "prompt"}
         self.thinking_switch = True
@@ -164,7 +165,7 @@ class FaultServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"http{'s' if self.tls else ''}://127.0.0.1:{self.port}/v1"
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -181,7 +182,7 @@ class FaultServer:
         app.router.add_get("/v1/models", self._models)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", self.port)
+        site = web.TCPSite(runner, "127.0.0.1", self.port, ssl_context=self.tls)
         await site.start()
         self.port = site._server.sockets[0].getsockname()[1]
         self._started.set()

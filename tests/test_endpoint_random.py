@@ -64,7 +64,7 @@ def expected(answers: list[str | None]) -> tuple[str | None, int]:
     raise AssertionError("the last answer is always good")
 
 
-@pytest.mark.parametrize("seed", [1])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 4))])
 def test_every_report_ends_right_whatever_happens(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     count = 2000

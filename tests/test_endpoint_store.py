@@ -177,7 +177,7 @@ def test_a_store_that_is_locked_in_the_middle_ends_the_run_and_what_is_stored_co
         thread = threading.Thread(target=lock)
         thread.start()
         with pytest.raises(
-            RadgenError, match="locked by another program.*every answer is stored; the same command"
+            RadgenError, match=r"locked by another program.*every answer is stored; the same command"
         ):
             extract_with_endpoint(chosen, task())
         thread.join()
@@ -226,7 +226,7 @@ def tmpfs_command(folder: Path) -> list[str] | None:
 
 
 def test_a_really_full_disk_loses_no_answer_that_came_back(tmp_path: Path) -> None:
-    """A file system of 3 MB, filled by something else in the middle of the run; the reserve takes the rest."""
+    """A file system of 3 MB, filled by something else in the middle; the reserve takes the rest."""
     place = tmp_path / "small"
     place.mkdir()
     command = tmpfs_command(place)

@@ -69,6 +69,15 @@ def check_base_url(url: str | None, *, allow_remote: bool = False, resolve: Reso
     return f"{parts.scheme}://{host}{f':{port}' if port else ''}{parts.path.rstrip('/')}"
 
 
+def host_of(base_url: str) -> str:
+    """Return the host of a checked base URL.
+
+    >>> host_of("http://[::1]:8000/v1")
+    '::1'
+    """
+    return urlsplit(base_url).hostname or ""
+
+
 def read_key(env: str | None = None, file: str | Path | None = None) -> str | None:
     """Return the API key from a file, or from an environment variable, or ``None``.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -73,7 +72,6 @@ class Tally:
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
-    kinds: Counter[str] = field(default_factory=Counter)
 
 
 T = TypeVar("T")
@@ -254,7 +252,6 @@ class Client:
         if raw is not None and outcome.status != 200:
             raw = raw[: self.settings.store.raw_error_bytes]
         if final:
-            tally.kinds[outcome.kind] += 1
             tally.failed += final == DEAD
         self.store.add(
             Attempt(

@@ -14,7 +14,7 @@ from radgen import __version__
 from radgen.console import counter
 from radgen.errors import RadgenError
 from radgen.extract.endpoint import preflight
-from radgen.extract.endpoint.address import check_base_url, read_key
+from radgen.extract.endpoint.address import check_base_url, host_of, is_private, read_key
 from radgen.extract.endpoint.batch import export_batch, import_batch
 from radgen.extract.endpoint.client import Client
 from radgen.extract.endpoint.export import Exported, export, replaced
@@ -90,6 +90,10 @@ def extract_with_endpoint(options: Options, task: Task) -> int:
     base_url = None
     if options.base_url or not (options.dry_run or options.export_batch or options.import_batch):
         base_url = check_base_url(options.base_url, allow_remote=options.allow_remote)
+        if options.allow_remote and base_url.startswith("http://") and not is_private(host_of(base_url)):
+            say(f"warning: {base_url} is not encrypted, everyone on the way can read the reports")
+    if options.dry_run and options.model is None:
+        raise RadgenError("--dry-run sends nothing, not even the question for the model's name: give --model")
     model = options.model or asyncio.run(_only_model(options, settings, base_url))
     requests = Requests(task, model, settings, thinking=options.thinking)
     if options.dry_run and not options.store_path.exists():

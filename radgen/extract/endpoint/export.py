@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
+from radgen.errors import RadgenError
 from radgen.extract.endpoint.answer import ANSWERED, EXPLAIN, Kind
 from radgen.extract.endpoint.client import judge
 from radgen.extract.endpoint.reading import Item, chunks
@@ -87,6 +88,8 @@ def export(
                 "error": None, "salvaged": False, "dropped": 0,
             }  # fmt: skip
             if item.key is not None:
+                if item.key not in finals:
+                    raise RadgenError(f"{path}:{item.line}: changed during the run; the same command goes on")
                 attempts = again.get(item.key) or [finals[item.key]]
                 parsed, kind, attempt = read_attempts(requests, item, attempts)
                 if parsed is not None:

@@ -17,6 +17,7 @@ from radgen.extract.endpoint.client import Client, Halted, Row, history
 from radgen.extract.endpoint.flow import BudgetSpent, GivenUp
 from radgen.extract.endpoint.reading import chunks
 from radgen.extract.endpoint.request import Requests
+from radgen.extract.endpoint.steps import Send, decide
 from radgen.extract.endpoint.store import OPEN, Store
 
 
@@ -44,7 +45,9 @@ def missing(requests: Requests, store: Store, path: Path, limit: int | None = No
                 continue
             claimed.add(item.key)
             row = Row(item.key, item.user, item.report)
-            row.history = history(begun.get(item.key, []), settings.runaway_white_space)
+            past = history(begun.get(item.key, []), settings.runaway_white_space)
+            # A history that ends without its final mark is another version's: the row starts anew.
+            row.history = past if isinstance(decide(past), Send) else []
             yield row
 
 

@@ -6,6 +6,7 @@ verifies TLS, and never uses a proxy from the environment.
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -101,7 +102,9 @@ class AiohttpTransport:
         self._connect_timeout = connect_timeout
         # The pool is bounded by the workers; a limit here would only make requests time out in a queue.
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, limit_per_host=0, ttl_dns_cache=300),
+            connector=aiohttp.TCPConnector(
+                limit=0, limit_per_host=0, ttl_dns_cache=300, ssl=ssl.create_default_context()
+            ),
             headers=headers(key),
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=["User-Agent"],

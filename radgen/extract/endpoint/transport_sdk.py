@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import Any
 
 import aiohttp
@@ -27,7 +28,9 @@ class SdkTransport:
             fields[name] = openai.Omit()
         # Without a key there is no such field at all; the SDK takes that only from the single request.
         self._options: Any = {} if key else {"headers": {"Authorization": openai.Omit()}}
-        client = openai.DefaultAioHttpClient(follow_redirects=False, trust_env=False, timeout=None)
+        client = openai.DefaultAioHttpClient(
+            follow_redirects=False, trust_env=False, timeout=None, verify=ssl.create_default_context()
+        )
         self._client = openai.AsyncOpenAI(
             base_url=base_url,
             api_key=key or "none",

@@ -31,9 +31,7 @@ NUMBERS = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "ei
 SEVERAL = "multiple several numerous many innumerable countless"
 #: The noun phrase ends before these words.
 STOPS = set(
-    "in within of at on with measuring up which is are has have can could cannot may might measures measure number "
-    "demonstrates demonstrate shows show appears appear remains remain noted seen present identified visualized "
-    "demonstrated evident bilaterally since from not and for".split()
+    ["in", "within", "of", "at", "on", "with", "measuring", "up", "which", "is", "are", "has", "have", "can", "could", "cannot", "may", "might", "measures", "measure", "number", "demonstrates", "demonstrate", "shows", "show", "appears", "appear", "remains", "remain", "noted", "seen", "present", "identified", "visualized", "demonstrated", "evident", "bilaterally", "since", "from", "not", "and", "for"]
 )
 VERBS = {
     "is": False, "has": False, "measures": False, "shows": False, "demonstrates": False, "appears": False,
@@ -41,7 +39,7 @@ VERBS = {
     "appear": True, "remain": True, "number": True,
 }  # fmt: skip
 IRREGULAR = set(
-    "bullae diverticula foci emboli thrombi calculi hila axillae apices densities bases metastases masses".split()
+    ["bullae", "diverticula", "foci", "emboli", "thrombi", "calculi", "hila", "axillae", "apices", "densities", "bases", "metastases", "masses"]
 )
 LIKE_S = ("ss", "us", "is", "'s")
 
@@ -282,10 +280,10 @@ def sizes_in(text: str) -> list[tuple[str, str]]:
 def sampled() -> Iterator[tuple[str, dict]]:
     """Sentences of every dataset with their states."""
     orders = [("contrasts", name) for name in contrast_names(ONTOLOGY) if not name.endswith("_pairs")]
-    orders += [("crossaxis", name) for name in combination_names(ONTOLOGY)]
+    orders += [("contrasts", "presence"), *(("crossaxis", name) for name in combination_names(ONTOLOGY))]
     realiser = Realiser(ONTOLOGY)
     for family, name in orders:
-        rows = ROWS if family == "contrasts" else 150
+        rows = {"contrasts": ROWS, "crossaxis": 150}[family]
         for row, _ in stream(Order(family, name, rows=rows, seed=7), realiser=realiser):
             data = orjson.loads(row.line)
             for part in ("anchor", "positive", "negative"):

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from radgen.errors import DatasetError, RadgenError
 from radgen.generators.blocks import context_hash, row_id
-from radgen.generators.contrasts import Contrasts
 from radgen.generators.contexts import possible
+from radgen.generators.contrasts import Contrasts
 from radgen.generators.holdout import KINDS, Holdout
 from radgen.generators.pairs import CrossAxis, ScoredPairs
 from radgen.generators.splits import Splitter, text_hash
@@ -88,7 +88,11 @@ class RowChecker:
             yield "the same row stands twice"
         self.seen_rows.add(key)
         states = [row[name] for name in self.state_columns]
-        bad = [reason for column, state in zip(self.state_columns, states, strict=True) if (reason := self._state(column, state))]
+        bad = [
+            reason
+            for column, state in zip(self.state_columns, states, strict=True)
+            if (reason := self._state(column, state))
+        ]
         if bad:
             yield from bad
             return
@@ -147,13 +151,12 @@ class RowChecker:
         for column, other in zip(self.state_columns[1:], rest[1:], strict=True):
             if other != rest[0]:
                 names = sorted(k for k in {*other, *rest[0]} if other.get(k) != rest[0].get(k))
-                yield f"{column}: differs from {self.state_columns[0]} in {', '.join(names)}, which is no axis here"
+                first = self.state_columns[0]
+                yield f"{column}: differs from {first} in {', '.join(names)}, which is no axis here"
         if row.get("context") != context_hash(states[0], self.varying):
             yield f"context: {row.get('context')} is not the hash of the state without the axis"
 
-    def _held(
-        self, split: str, row: Mapping[str, Any], states: Sequence[Mapping[str, Any]]
-    ) -> Iterator[str]:
+    def _held(self, split: str, row: Mapping[str, Any], states: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         if self.holdout is None or split != "train":
             return
         state = states[0]
@@ -222,7 +225,10 @@ class TripletChecker(RowChecker):
         first, second = set(words_of(texts[0])), set(words_of(texts[1]))
         overlap = len(first & second) / max(1, len(first | second))
         if overlap >= axes.max_word_jaccard:
-            yield f"word Jaccard of anchor and positive is {overlap:.3f}, expected under {axes.max_word_jaccard}"
+            yield (
+                f"word Jaccard of anchor and positive is {overlap:.3f}, "
+                f"expected under {axes.max_word_jaccard}"
+            )
         if self.controlled and not (anchor.get("zone") or anchor.get("lobe")):
             yield "expected a fixed zone or lobe"
 
@@ -283,7 +289,9 @@ class CrossChecker(RowChecker):
             if row[column] != value and not near(row[column], value):
                 yield f"{column}: {row[column]}, but the states give {value}"
         for column, values in (("distances", distances), ("sigmas", sigmas)):
-            if row[column].keys() != values.keys() or not all(near(row[column][k], v) for k, v in values.items()):
+            if row[column].keys() != values.keys() or not all(
+                near(row[column][k], v) for k, v in values.items()
+            ):
                 yield f"{column}: {row[column]}, but the states give {values}"
 
 
@@ -318,9 +326,14 @@ def checker_of(manifest: Mapping[str, Any], ontology: Ontology) -> RowChecker:
     """
     family, name = manifest.get("family"), str(manifest.get("name"))
     held = (manifest.get("holdout") or {}).get("kind")
-    kinds = {"contrasts": TripletChecker, "pairs": PairChecker, "crossaxis": CrossChecker, "probe": ProbeChecker}
+    kinds = {
+        "contrasts": TripletChecker,
+        "pairs": PairChecker,
+        "crossaxis": CrossChecker,
+        "probe": ProbeChecker,
+    }
     try:
-        return kinds[str(family)](name, ontology, held)  # type: ignore[abstract]  # all are concrete
+        return kinds[str(family)](name, ontology, held)
     except (KeyError, RadgenError):
         raise DatasetError(f"unknown dataset {family}/{name}") from None
 

@@ -100,5 +100,3 @@ def _card(made: Sequence[Made], command: str) -> str:
         counts = " | ".join(f"{one.rows.get(split, 0):,}" for split in ("train", "validation", "test"))
         lines.append(f"| {'/'.join(one.folder.parts[-2:])} | {counts} |")
     return "\n".join(lines) + "\n"
-
-

@@ -83,7 +83,13 @@ def explain(row: Mapping[str, Any], ontology: Ontology) -> dict[str, Any]:
 
 
 def _single(
-    ontology: Ontology, name: str, first: str, second: str, a: Mapping[str, Any], b: Mapping[str, Any], stored: float
+    ontology: Ontology,
+    name: str,
+    first: str,
+    second: str,
+    a: Mapping[str, Any],
+    b: Mapping[str, Any],
+    stored: float,
 ) -> dict[str, Any]:
     axis = ontology.axis("location" if name == "zone" else "finding" if name == "synonym" else name)
     steps: list[str] = []
@@ -102,14 +108,20 @@ def _single(
         distance = axis_distance(axis, ontology.anatomy, a, b) or 0.0
         target = axis_target(axis, ontology.anatomy, a, b)
         steps.append(_distance_step(ontology, name, a, b, distance))
-        steps.append(f"t = 2·exp(-d²/(2·σ²)) - 1 = 2·exp(-{distance:.4g}²/(2·{axis.sigma:g}²)) - 1 = {target:.6f}")
+        steps.append(
+            f"t = 2·exp(-d²/(2·σ²)) - 1 = 2·exp(-{distance:.4g}²/(2·{axis.sigma:g}²)) - 1 = {target:.6f}"
+        )
         out.update(distance=distance, sigma=axis.sigma)
     return {**out, "steps": steps, "target": target, "stored": stored, "agrees": abs(target - stored) < 1e-9}
 
 
-def _distance_step(ontology: Ontology, name: str, a: Mapping[str, Any], b: Mapping[str, Any], d: float) -> str:
+def _distance_step(
+    ontology: Ontology, name: str, a: Mapping[str, Any], b: Mapping[str, Any], d: float
+) -> str:
     axis = ontology.axis("location" if name == "zone" else name)
-    values = [", ".join(f"{state[f]}" for f in axis.fields if f in state and f != "presence") for state in (a, b)]
+    values = [
+        ", ".join(f"{state[f]}" for f in axis.fields if f in state and f != "presence") for state in (a, b)
+    ]
     how = {
         "ordinal": "levels between",
         "log_ratio": "|log2(a/b)|",
@@ -167,5 +179,10 @@ def print_explained(found: Mapping[str, Any], console: Console) -> None:
         sums.add_column(name, overflow="fold")
     for one in found["comparisons"]:
         mark = f"{one['stored']:.6f}" + ("" if one["agrees"] else " [red]differs[/red]")
-        sums.add_row(f"{one['of']} against {one['against']}", escape("\n".join(one["steps"])), f"{one['target']:.6f}", mark)
+        sums.add_row(
+            f"{one['of']} against {one['against']}",
+            escape("\n".join(one["steps"])),
+            f"{one['target']:.6f}",
+            mark,
+        )
     console.print(sums)

@@ -1,4 +1,4 @@
-"""The ``finding`` axis: the same finding by another name against another finding (``further`` in ``axes.yaml``).
+"""The ``finding`` axis: one finding by another name against another finding (``further`` in ``axes.yaml``).
 
 Only the finding differs; place and change are the same in all three texts. A positive names the anchor's
 finding by another synonym, abbreviation or definition; a negative is another finding that is related, or
@@ -151,16 +151,14 @@ class FindingPicker:
     def __init__(self, ontology: Ontology, states: Sequence[dict[str, Any]]) -> None:
         spec = ontology.axis("finding")
         tags = [state["finding"] for state in states]
-        self.targets = [
-            [finding_target(spec, ontology.relation(a, b)) for b in tags] for a in tags
-        ]
+        self.targets = [[finding_target(spec, ontology.relation(a, b)) for b in tags] for a in tags]
         self.gap = ontology.axes.min_target_gap
         self.match_share = ontology.axes.match_share
         self.count = len(tags) // 2
         self.groups: list[Any] = [True] if self.count > 1 else []
 
     def pick(self, rng: random.Random) -> Triple:
-        """Return indices of three states: the positive by another name, or a finding nearer than the negative."""
+        """Return indices of three states; the positive has another name, or is nearer than the negative."""
         draw = rng.random
         while True:
             anchor = int(draw() * self.count)
@@ -172,7 +170,8 @@ class FindingPicker:
             row = self.targets[a]
             if draw() >= self.match_share:
                 nearer = [
-                    p for p in range(self.count)
+                    p
+                    for p in range(self.count)
                     if p not in (anchor, negative) and row[2 * p] - row[n] >= self.gap - 1e-9
                 ]
                 if nearer:

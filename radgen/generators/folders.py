@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import orjson
 
@@ -85,18 +85,20 @@ class Writer:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.rows = dict.fromkeys(SPLITS, 0)
-        self.bytes = dict.fromkeys(SPLITS, 0)
-        self._hashes = {name: sha256() for name in SPLITS}
-        self._files = {name: (folder / f"{name}.jsonl").open("wb", buffering=1 << 20) for name in SPLITS}
+        self.rows: dict[str, int] = dict.fromkeys(SPLITS, 0)
+        self.bytes: dict[str, int] = dict.fromkeys(SPLITS, 0)
+        self._hashes: dict[str, Any] = {name: sha256() for name in SPLITS}
+        self._files: dict[str, BinaryIO] = {
+            name: (folder / f"{name}.jsonl").open("wb", buffering=1 << 20) for name in SPLITS
+        }
 
     def write(self, split: str, line: bytes) -> None:
         """Append one row to a split."""
         data = line + b"\n"
-        self._files[split].write(data)  # type: ignore[index]  # one of the three splits
-        self._hashes[split].update(data)  # type: ignore[index]
-        self.rows[split] += 1  # type: ignore[index]
-        self.bytes[split] += len(data)  # type: ignore[index]
+        self._files[split].write(data)
+        self._hashes[split].update(data)
+        self.rows[split] += 1
+        self.bytes[split] += len(data)
 
     def close(self, *, keep: bool = True) -> None:
         """Close the files; with ``keep`` they are on the disk when this returns."""

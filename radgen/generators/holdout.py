@@ -29,7 +29,7 @@ def _share(*parts: str) -> float:
 
 
 def context_key(finding: str, context: Mapping[str, Any]) -> str:
-    """Return the name of a context: the finding and its fixed fields, presence apart (it follows from them)."""
+    """Return the name of a context: finding and fixed fields but presence, which follows from them."""
     fields = {name: value for name, value in context.items() if name not in ("presence", "finding")}
     return orjson.dumps({"finding": finding, **fields}, option=orjson.OPT_SORT_KEYS).decode()
 
@@ -106,9 +106,7 @@ class Holdout:
                 reserved = terms.get(tag, frozenset())
                 return term.text in reserved if held and reserved else (held or term.text not in reserved)
 
-            names = frozenset(
-                name for name in realiser.phrasings.frames if (name in self.frames) == held
-            )
+            names = frozenset(name for name in realiser.phrasings.frames if (name in self.frames) == held)
             made[held] = Realiser(realiser.ontology, realiser.phrasings, frames=names, term_filter=allowed)
         speaking: Realiser = made[held]
         return speaking
@@ -154,7 +152,7 @@ def _held_frames(ontology: Ontology, share: float) -> frozenset[str]:
 
 def _held_terms(ontology: Ontology, share: float) -> dict[str, frozenset[str]]:
     """One name of each finding that has at least three, of each number (so that it can be counted)."""
-    held = {}
+    held: dict[str, frozenset[str]] = {}
     for tag, entry in ontology.findings.items():
         by_number: dict[str, list[str]] = {}
         for term in entry.terms:

@@ -1,4 +1,4 @@
-"""The three judging sets (spec §3): Contrast-10, CrossAxis-8, Probe-13; every string of them is a test string.
+"""The three judging sets (spec §3): Contrast-10, CrossAxis-8, Probe-13; all their strings are test strings.
 
 A string's split is a function of the string alone, so that none of these can stand in the training file of
 any radgen dataset, whatever its seed, as long as the shares of the splits are the same.
@@ -18,13 +18,16 @@ from radgen import __version__
 from radgen.generators.card import card
 from radgen.generators.checkers import RowChecker, checker_of
 from radgen.generators.folders import MANIFEST, dump, finished, replacing, write_file
+from radgen.generators.identity import fingerprint_of
 from radgen.generators.make import Made
 from radgen.generators.probe import probe_rows
+from radgen.generators.probe_file import load_probe
 from radgen.generators.recipes import RECIPE_VERSION
 from radgen.generators.run import shared
 from radgen.generators.splits import text_hash
 from radgen.generators.stream import Order, stream
-from radgen.ontology.load import Ontology, load_ontology
+from radgen.ontology.load import Ontology, load_ontology, packaged
+from radgen.templates.phrasings import load_phrasings
 from radgen.templates.realiser import Realiser
 
 FAMILY = "judging"
@@ -56,9 +59,9 @@ SETS: dict[str, Callable[[Ontology, Realiser, tuple[str, ...]], Iterator[bytes]]
     "probe_13": _probe_13,
 }
 ABOUT = {
-    "contrast_10": "Single-axis triplets on the ten axes, from the test split: for ordering accuracy an axis.",
+    "contrast_10": "Triplets on the ten single axes, from the test split: for ordering accuracy an axis.",
     "crossaxis_8": "Pairs that differ on two axes, from the test split: for Spearman and side-flip response.",
-    "probe_13": "Triplets in 13 groups of 50 whose sentences are written apart from the generators' phrasings.",
+    "probe_13": "Triplets in 13 groups of 50 whose sentences are written apart from all other phrasings.",
 }
 
 
@@ -75,16 +78,41 @@ def make_judging(
     return [_make(name, out, ontology, realiser, ontology_files, force) for name in SETS]
 
 
-def _identity(name: str, ontology: Ontology, realiser: Realiser) -> str:
-    parts = [name, RECIPE_VERSION, SEED, ontology.fingerprint, realiser.phrasings.fingerprint]
-    return sha256(orjson.dumps(parts)).hexdigest()
+def _phrasings(name: str, ontology: Ontology) -> str:
+    """Return the fingerprint of what a set is said with: Probe-13 has a phrasing file of its own."""
+    if name == "probe_13":
+        return sha256(packaged("radgen.generators", "probe.yaml")[0].text.encode()).hexdigest()
+    return load_phrasings(ontology).fingerprint
+
+
+def _volume(name: str, ontology: Ontology) -> int:
+    """Return how many rows a set has."""
+    if name == "probe_13":
+        probe = load_probe()
+        return probe.rows_per_group * len(probe.groups)
+    return ontology.axes.judging[name]
+
+
+def _identity(name: str, rows: int, ontology: Ontology, phrasings: str) -> str:
+    return fingerprint_of(
+        {
+            "recipe_version": RECIPE_VERSION,
+            "family": FAMILY,
+            "name": name,
+            "seed": SEED,
+            "ontology": ontology.fingerprint,
+            "phrasings": phrasings,
+        },
+        rows,
+    )
 
 
 def _make(
     name: str, out: Path, ontology: Ontology, realiser: Realiser, files: tuple[str, ...], force: bool
 ) -> Made:
     folder = out / FAMILY / name
-    identity = _identity(name, ontology, realiser)
+    phrasings = _phrasings(name, ontology)
+    identity = _identity(name, _volume(name, ontology), ontology, phrasings)
     if finished(folder, identity, force):
         manifest = orjson.loads((folder / MANIFEST).read_bytes())
         rows = {"test": manifest["files"]["test.jsonl"]["rows"]}
@@ -108,11 +136,9 @@ def _make(
         "seed": SEED,
         "fingerprint": identity,
         "ontology": ontology.fingerprint,
-        "phrasings": realiser.phrasings.fingerprint,
+        "phrasings": phrasings,
         "columns": columns,
-        "files": {
-            "test.jsonl": {"rows": len(lines), "bytes": len(data), "sha256": sha256(data).hexdigest()}
-        },
+        "files": {"test.jsonl": {"rows": len(lines), "bytes": len(data), "sha256": sha256(data).hexdigest()}},
         "groups": dict(sorted(groups.items())),
         "texts": {"all": len(hashes), "distinct": len(set(hashes))},
     }
@@ -132,9 +158,7 @@ def _make(
         )
         write_file(partial / "README.md", text.encode())
         write_file(partial / MANIFEST, dump(manifest))
-    return Made(
-        folder, {"test": len(lines)}, {}, {}, [], True, len(set(hashes)) / len(hashes), name
-    )
+    return Made(folder, {"test": len(lines)}, {}, {}, [], True, len(set(hashes)) / len(hashes), name)
 
 
 def _struct(rows: Rows) -> dict[str, list[str]]:
@@ -178,7 +202,20 @@ def verify_judging(
             yield str(path), None, f"{key}: the manifest says {stored.get(key)}, the file has {value}"
     expected = {"all": verdict.texts, "distinct": verdict.distinct}
     if manifest.get("texts") != expected:
-        yield str(folder / MANIFEST), None, f"texts: the manifest says {manifest.get('texts')}, found {expected}"
+        yield (
+            str(folder / MANIFEST),
+            None,
+            f"texts: the manifest says {manifest.get('texts')}, found {expected}",
+        )
+    identity = fingerprint_of(manifest, count)
+    if manifest.get("fingerprint") != identity:
+        text = f"fingerprint: the manifest says {manifest.get('fingerprint')}, its own parts give {identity}"
+        yield str(folder / MANIFEST), None, text
+    if manifest.get("ontology") == ontology.fingerprint:
+        phrasings = _phrasings(str(manifest.get("name")), ontology)
+        if manifest.get("phrasings") != phrasings:
+            text = f"phrasings: the manifest says {manifest.get('phrasings')}, those loaded have {phrasings}"
+            yield str(folder / MANIFEST), None, text
 
 
 __all__: Sequence[str] = ["SETS", "make_judging", "verify_judging"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from hashlib import sha256
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from radgen.generators.card import card
 from radgen.generators.contrasts import Contrasts
 from radgen.generators.folders import MANIFEST, Writer, dump, finished, replacing, write_file
 from radgen.generators.holdout import Holdout
+from radgen.generators.identity import constants, fingerprint_of
 from radgen.generators.pairs import CrossAxis, ScoredPairs
 from radgen.generators.recipes import RECIPE_VERSION
 from radgen.generators.splits import SPLITS
@@ -71,16 +71,15 @@ def fingerprint(order: Order, recipe: Contrasts) -> str:
     """
     rows = order.rows if order.rows is not None else recipe.default_rows
     parts = {
-        "recipe": RECIPE_VERSION,
+        "recipe_version": RECIPE_VERSION,
         "family": order.family,
         "name": order.name,
-        "rows": rows,
         "seed": order.seed,
-        "holdout": order.holdout,
+        "holdout": {"kind": order.holdout} if order.holdout else None,
         "ontology": recipe.ontology.fingerprint,
         "phrasings": recipe.realiser.phrasings.fingerprint,
     }
-    return sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    return fingerprint_of(parts, rows)
 
 
 def preview(order: Order, rows: int) -> tuple[Contrasts, list[dict[str, Any]]]:
@@ -111,7 +110,9 @@ def make(
         DatasetError: the rows cannot be made, or the place cannot be written or holds something else.
     """
     recipe = order.recipe(realiser)
-    check_rows(order, recipe, order.rows if order.rows is not None else recipe.default_rows)
+    wanted = order.rows if order.rows is not None else recipe.default_rows
+    check_rows(order, recipe, wanted)
+    apart = max(1, min(400, wanted // 4))  # examples of different contexts, where there are so many rows
     folder = out / order.family / order.name
     identity = fingerprint(order, recipe)
     if finished(folder, identity, force):
@@ -126,7 +127,7 @@ def make(
             for row, running in stream(order, workers=workers, progress=progress, realiser=recipe.realiser):
                 writer.write(row.split, row.line)
                 tally = running
-                if len(examples) < 3 and writer.rows["train"] % 400 == 1 and row.split == "train":
+                if len(examples) < 3 and row.split == "train" and writer.rows["train"] % apart == 1 % apart:
                     examples.append(orjson.loads(row.line))
                 start = row.line.index(b'"%b":' % label.encode()) + len(label) + 3
                 targets[f"{float(row.line[start : row.line.index(b',', start)]):.2f}"] += 1
@@ -182,16 +183,7 @@ def _manifest(
         "rejected": dict(sorted(tally.rejected.items())),
         "texts": {"all": tally.texts, "distinct": tally.distinct},
         "targets": dict(sorted(targets.items(), key=lambda item: float(item[0]))),
-        "constants": {
-            "axes": {
-                name: ontology.axis(name).model_dump(exclude_none=True)
-                for name in (recipe.axes if isinstance(recipe, ScoredPairs) else (recipe.axis,))
-            },
-            "crossaxis": ontology.axes.crossaxis.model_dump(include={"sigma", "side_penalty"}),
-            "min_target_gap": ontology.axes.min_target_gap,
-            "max_word_jaccard": ontology.axes.max_word_jaccard,
-            "splits": ontology.axes.splits,
-        },
+        "constants": constants(ontology, order.family, order.name),
         "holdout": Holdout.of(order.holdout, ontology).describe() if order.holdout else None,
     }
 
@@ -206,8 +198,8 @@ def _struct(recipe: Contrasts) -> dict[str, list[str]]:
 def _about(recipe: Contrasts) -> str:
     if isinstance(recipe, CrossAxis):
         return (
-            f"Pairs of sentences that differ in {' and '.join(recipe.axes)} and in nothing else. The score is "
-            "the product of exp(-d²/2σ²) over the graded axes, less a penalty for the side."
+            f"Pairs of sentences that differ in {' and '.join(recipe.axes)} and in nothing else. The score "
+            "is the product of exp(-d²/2σ²) over the graded axes, less a penalty for the side."
         )
     if isinstance(recipe, ScoredPairs):
         return (
@@ -223,7 +215,7 @@ def _about(recipe: Contrasts) -> str:
 
 def _found(folder: Path, order: Order) -> Made:
     manifest = orjson.loads((folder / MANIFEST).read_bytes())
-    rows = {split: manifest["files"][f"{split}.jsonl"]["rows"] for split in SPLITS}
+    rows: dict[str, int] = {split: manifest["files"][f"{split}.jsonl"]["rows"] for split in SPLITS}
     with (folder / "train.jsonl").open("rb") as file:
         examples = [orjson.loads(line) for line in itertools.islice(file, 3)]
     texts = manifest["texts"]

@@ -52,7 +52,7 @@ class ScoredPairs(Contrasts):
     ) -> None:
         super().__init__(ontology, realiser, name.removesuffix("_pairs"), seed, holdout)
         self.name = name
-        self.axes: tuple[AxisName, ...] = (self.axis,)  # type: ignore[assignment]  # checked by the parent
+        self.axes: tuple[AxisName, ...] = (self.axis,)
 
     @property
     def default_rows(self) -> int:
@@ -255,7 +255,7 @@ class _PairMaker:
         return pairs[int(rng.random() * len(pairs))]
 
     def rows(self, plan: Sequence[Split]) -> None:
-        """Make a row for each split of the plan: those of train first, the others from what they left over."""
+        """Make a row for each split of the plan: train first, the others from what is left over."""
         pool, rejected, count = self.pool, self.block.rejected, len(plan)
         for index, state in enumerate(self.states):
             if not pool.add(index, state):

@@ -109,9 +109,7 @@ def run(orders: Sequence[Order], out: Path, *, workers: int, force: bool) -> lis
                 bar.update(task, completed=done, total=total)
 
             order = orders[0]
-            return [
-                make(order, out, workers=workers, force=force, progress=show, realiser=_realiser(order))
-            ]
+            return [make(order, out, workers=workers, force=force, progress=show, realiser=_realiser(order))]
     with _bar() as bar:
         task = bar.add_task("datasets", total=len(orders))
         made = []

@@ -60,7 +60,9 @@ def made_table(made: Sequence[Made]) -> Table:
     """Return one line a dataset: rows a split, targets, what each filter took."""
     table = Table(title="Datasets")
     for name in ("dataset", "train", "validation", "test", "distinct texts", "targets", "filters took"):
-        table.add_column(name, justify="right" if name in ("train", "validation", "test") else "left", overflow="fold")
+        table.add_column(
+            name, justify="right" if name in ("train", "validation", "test") else "left", overflow="fold"
+        )
     for one in made:
         targets = sorted(one.targets.items(), key=lambda item: -item[1])
         spread = sorted(float(value) for value in one.targets)

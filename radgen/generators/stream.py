@@ -194,8 +194,8 @@ def check_rows(order: Order, made: Contrasts, wanted: int) -> None:
 def _short(order: Order, tally: Tally, wanted: int) -> str:
     filters = ", ".join(f"{name}: {count:,}" for name, count in tally.rejected.most_common(3)) or "none"
     return (
-        f"{order.family}/{order.name} gave {tally.rows.total():,} of the {wanted:,} rows asked for and has no "
-        f"more; the filters took: {filters}"
+        f"{order.family}/{order.name} gave {tally.rows.total():,} of the {wanted:,} rows asked for and has "
+        f"no more; the filters took: {filters}"
     )
 
 

@@ -15,16 +15,17 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
-
 from radgen.errors import DatasetError
 from radgen.generators.checkers import RowChecker, checker_of
 from radgen.generators.folders import MANIFEST, read_manifest
+from radgen.generators.holdout import KINDS, Holdout
+from radgen.generators.identity import constants, fingerprint_of
 from radgen.generators.splits import SPLITS, Splitter
 from radgen.ontology.load import Ontology, load_ontology
+from radgen.templates.phrasings import load_phrasings
 
-#: Families checked elsewhere: a function (folder, manifest, ontology, verdict) that yields (file, row, reason)
-#: and counts rows and texts in the verdict.
+#: Families checked elsewhere: a function (folder, manifest, ontology, verdict) that yields
+#: (file, row, reason) and counts rows and texts in the verdict.
 OTHER_FAMILIES: dict[str, str] = {
     "judging": "radgen.generators.judging:verify_judging",
 }
@@ -102,14 +103,48 @@ def verify_folder(folder: Path, ontology: Ontology) -> Verdict:
         return verdict
     _check_files(folder, manifest, checker, verdict)
     _check_totals(folder, manifest, checker, verdict, ontology)
+    for reason in _manifest_problems(manifest, checker, verdict.rows.total(), ontology):
+        verdict.add(Problem(str(folder / MANIFEST), None, reason))
     return verdict
+
+
+def _manifest_problems(
+    manifest: Mapping[str, Any], checker: RowChecker, rows: int, ontology: Ontology
+) -> Iterator[str]:
+    """Yield what the manifest says that does not follow from its own parts and the ontology."""
+    expected = fingerprint_of(manifest, rows)
+    if manifest.get("fingerprint") != expected:
+        yield (
+            f"fingerprint: the manifest says {manifest.get('fingerprint')}, but its family, name, rows, "
+            f"seed, holdout, ontology, phrasings and recipe_version give {expected}"
+        )
+    if manifest.get("columns") != list(checker.columns):
+        yield f"columns: expected {list(checker.columns)}, found {manifest.get('columns')}"
+    words = str(manifest.get("command")).split()
+    if "--seed" not in words or words[words.index("--seed") + 1 :][:1] != [str(manifest.get("seed"))]:
+        yield f"command: does not give the seed {manifest.get('seed')}: {manifest.get('command')}"
+    if str(manifest.get("name")) not in words:
+        yield f"command: does not name {manifest.get('name')}: {manifest.get('command')}"
+    if manifest.get("ontology") != ontology.fingerprint:
+        return  # what follows depends on the ontology that the dataset was made with
+    phrasings = load_phrasings(ontology).fingerprint
+    if manifest.get("phrasings") != phrasings:
+        yield f"phrasings: the manifest says {manifest.get('phrasings')}, those loaded have {phrasings}"
+    if manifest.get("constants") != constants(ontology, str(manifest["family"]), str(manifest["name"])):
+        yield "constants: not those of the ontology that the manifest names"
+    kind = (manifest.get("holdout") or {}).get("kind")
+    if kind is None:
+        return
+    if kind not in KINDS or manifest["holdout"] != Holdout.of(kind, ontology).describe():
+        yield "holdout: not what this kind of holdout keeps out"
 
 
 def _check_files(folder: Path, manifest: Mapping[str, Any], checker: RowChecker, verdict: Verdict) -> None:
     files = manifest.get("files", {})
     expected = {f"{split}.jsonl" for split in SPLITS}
     for name in sorted(expected ^ set(files)):
-        verdict.add(Problem(str(folder / MANIFEST), None, f"files: expected train, validation and test, see '{name}'"))
+        text = f"files: expected train, validation and test, see '{name}'"
+        verdict.add(Problem(str(folder / MANIFEST), None, text))
     for split in SPLITS:
         path = folder / f"{split}.jsonl"
         stored = files.get(path.name, {})
@@ -146,7 +181,8 @@ def _check_totals(
     stored = manifest.get("texts", {})
     for name, value in (("all", verdict.texts), ("distinct", verdict.distinct)):
         if stored.get(name) != value:
-            verdict.add(Problem(where, None, f"texts.{name}: the manifest says {stored.get(name)}, found {value}"))
+            text = f"texts.{name}: the manifest says {stored.get(name)}, found {value}"
+            verdict.add(Problem(where, None, text))
     if verdict.texts and verdict.distinct < ontology.axes.min_distinct_texts * verdict.texts - 1e-9:
         share = verdict.distinct / verdict.texts
         verdict.add(Problem(where, None, f"only {share:.1%} of the texts are distinct"))
@@ -159,9 +195,7 @@ def _one(arguments: tuple[str, tuple[str, ...]]) -> Verdict:
     return verify_folder(Path(folder), load_ontology(files))
 
 
-def verify(
-    root: Path, ontology_files: tuple[str, ...] = (), workers: int = 1
-) -> Iterator[Verdict]:
+def verify(root: Path, ontology_files: tuple[str, ...] = (), workers: int = 1) -> Iterator[Verdict]:
     """Yield a verdict for every dataset at or below a folder, in order.
 
     Raises:

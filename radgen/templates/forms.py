@@ -12,13 +12,16 @@ from radgen.templates.phrasings import Frame, Words, agree
 Place = tuple[str | None, str | None, str | None]
 
 
-def group_values(state: Mapping[str, Any]) -> dict[str, Any]:
+def group_values(state: Mapping[str, Any], further: Sequence[str] = ()) -> dict[str, Any]:
     """Return the groups that a state states, with what decides their forms.
 
     Sizes and integer counts are reduced to their kind, so that all states of one kind share plans.
+
+    Args:
+        further: groups of a user's phrasings, each a field of its own.
     """
     values: dict[str, Any] = {}
-    for name in ("certainty", "temporal_change", "severity", "distribution", "margin", "density"):
+    for name in ("certainty", "temporal_change", "severity", "distribution", "margin", "density", *further):
         if state.get(name) is not None:
             values[name] = state[name]
     if state.get("count") is not None:

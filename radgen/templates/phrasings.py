@@ -36,6 +36,17 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "density": ("density",),
     "place": ("laterality", "lobe", "zone"),
 }
+#: Fields that no packaged phrasing says: a user's ``words`` section can make each of them a group.
+OPEN_FIELDS = (
+    "severity_min",
+    "asymmetry",
+    "anatomy",
+    "segment",
+    "level",
+    "axial_distribution",
+    "acuity",
+    "temporality",
+)
 _MARK = re.compile("\x01([a-z_]+)\x02")
 _ALTERNATIVE = re.compile(r"([A-Za-z]+)\|([A-Za-z]+)")
 
@@ -169,12 +180,17 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class Phrasings:
-    """All phrasings, and the fingerprint of the files they came from."""
+    """All phrasings, and the fingerprint of the files they came from.
+
+    Attributes:
+        further: groups beside :data:`GROUPS` that a user's ``words`` section adds; each is one field.
+    """
 
     words: Words
     frames: dict[str, Frame]
     layout: FramesFile
     fingerprint: str
+    further: tuple[str, ...] = ()
 
 
 def _compile(name: str, entry: FrameEntry, sources: list[Source]) -> Frame:
@@ -202,6 +218,17 @@ def _compile(name: str, entry: FrameEntry, sources: list[Source]) -> Frame:
     return Frame(name, entry, tuple(segments), slots)
 
 
+def _with_further(layout: FramesFile, further: tuple[str, ...]) -> FramesFile:
+    """Give further groups their places: before the noun just ahead of the place, after it at the end."""
+    if not further:
+        return layout
+    orders = []
+    for order in layout.np_orders:
+        at = order.index("place")
+        orders.append([*order[:at], *further, *order[at:]])
+    return layout.model_copy(update={"np_orders": orders, "post_order": [*layout.post_order, *further]})
+
+
 @functools.lru_cache(maxsize=4)
 def load_phrasings(ontology: Ontology) -> Phrasings:
     """Load the packaged phrasings with the sections ``words``, ``frames`` and ``leads`` of the user's files.
@@ -221,6 +248,12 @@ def load_phrasings(ontology: Ontology) -> Phrasings:
     words = validate(Words, word_data, [*word_sources, *users])
     layout = validate(FramesFile, frame_data, [*frame_sources, *users])
     problems: list[str] = []
+    further = tuple(sorted(set(words.words) - set(GROUPS)))
+    for name in further:
+        if name not in OPEN_FIELDS:
+            place = where([*word_sources, *users], ("words", name))
+            problems.append(f"{place}: words.{name}: {unknown('field', name, [*GROUPS, *OPEN_FIELDS])}")
+    layout = _with_further(layout, further)
     frames = {}
     for name, entry in sorted(layout.frames.items()):
         try:
@@ -232,4 +265,4 @@ def load_phrasings(ontology: Ontology) -> Phrasings:
     digest = hashlib.sha256()
     for source in [*word_sources, *frame_sources, *users]:
         digest.update(source.text.encode())
-    return Phrasings(words, frames, layout, digest.hexdigest())
+    return Phrasings(words, frames, layout, digest.hexdigest(), further)

@@ -305,7 +305,7 @@ VERBS = {
     "exist": ("there is", "there are"),
 }
 #: Fields of a state that phrasings can say.
-SAID = {"finding", "presence", *(field for fields in GROUPS.values() for field in fields)}
+SAID = {"finding", "presence", *(field for fields in GROUPS.values() for field in fields)}  # and a user's
 
 
 class _Own(dict[str, Choice]):
@@ -360,8 +360,9 @@ class Speaker:
         if state.get("presence") == "absent":
             mode = "resolved" if state.get("temporal_change") == "resolved" else "absent"
         site = _place(ontology, entry, state)
-        values = word_forms.group_values(state)
-        unsaid = [field for field in state if field not in SAID]
+        further = realiser.phrasings.further
+        values = word_forms.group_values(state, further)
+        unsaid = [field for field in state if field not in SAID and field not in further]
         if unsaid:
             raise RadgenError(f"no phrasing states {', '.join(unsaid)} of '{tag}'")
         if "place" in values and site is None:
@@ -378,7 +379,8 @@ class Speaker:
         self.weights: list[int] = []
         for plural, with_article, nouns in _noun_classes(chosen, number, state):
             meaning = Meaning(finding_classes(entry), site, plural, values)
-            groups = tuple((group, realiser.positions(meaning, group)) for group in GROUPS if group in values)
+            stated = [group for group in (*GROUPS, *further) if group in values]
+            groups = tuple((group, realiser.positions(meaning, group)) for group in stated)
             placements = realiser.placements(Shape(mode, self.is_new, groups), modality)
             if placements:
                 own = _Own(realiser, meaning, numbers)

@@ -34,16 +34,26 @@ def state_features() -> list[dict[str, Any]]:
     return out
 
 
-def features(columns: Sequence[str], struct: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
+def features(
+    columns: Sequence[str], struct: Mapping[str, Sequence[str]], kinds: Mapping[str, str] | None = None
+) -> list[dict[str, Any]]:
     """Return the `datasets` features of a dataset's columns.
 
     Args:
         columns: the columns in order.
         struct: for columns that are objects of numbers, their keys.
+        kinds: for columns that their name does not tell: "states" (a list of states), "number", "truth", "texts".
     """
     out: list[dict[str, Any]] = []
     for name in columns:
-        if name in ("state1", "state2") or name.endswith("_state"):
+        kind = (kinds or {}).get(name)
+        if kind == "states":
+            out.append({"name": name, "list": state_features()})
+        elif kind == "texts":
+            out.append({"name": name, "list": "string"})
+        elif kind is not None:
+            out.append(_column(name, {"number": _NUMBER, "truth": {"dtype": "bool"}}[kind]))
+        elif name in ("state1", "state2") or name.endswith("_state"):
             out.append({"name": name, "struct": state_features()})
         elif name in struct:
             out.append({"name": name, "struct": [_column(key, _NUMBER) for key in struct[name]]})
@@ -67,6 +77,9 @@ def card(
     manifest: Mapping[str, Any],
     struct: Mapping[str, Sequence[str]],
     examples: Sequence[Mapping[str, Any]],
+    kinds: Mapping[str, str] | None = None,
+    origin: str = "All sentences are synthetic: no patient's words are in them.",
+    descriptions: Mapping[str, str] | None = None,
 ) -> str:
     """Return the card of one dataset: what it is, how to load it and train on it, and three rows."""
     configs = [
@@ -80,11 +93,12 @@ def card(
             "language": ["en"],
             "tags": ["radiology", "sentence-similarity", "synthetic", "sentence-transformers"],
             "configs": configs,
-            "dataset_info": {"features": features(columns, struct)},
+            "dataset_info": {"features": features(columns, struct, kinds)},
         },
         sort_keys=False,
         allow_unicode=True,
     )
+    known = {**DESCRIPTIONS, **(descriptions or {})}
     picked = [*texts, label] if label else list(texts)
     loss = "CoSENTLoss(model, scale=20.0)" if label else "TripletLoss(model, TripletDistanceMetric.COSINE, 0.35)"
     lines = [
@@ -96,9 +110,8 @@ def card(
         "",
         about,
         "",
-        f"Made by radgen {manifest['version']} with `{manifest['command']}`. All sentences are synthetic: no"
-        " patient's words are in them. What each row's target says, its texts say; check with"
-        " `radgen verify` on this folder.",
+        f"Made by radgen {manifest['version']} with `{manifest['command']}`. {origin} What each row's"
+        " target says, its texts say; check with `radgen verify` on this folder.",
         "",
         "| split | rows |",
         "|---|---|",
@@ -121,7 +134,7 @@ def card(
         "",
         "## Columns",
         "",
-        *[f"- `{name}`: {DESCRIPTIONS.get(name, 'see the manifest')}" for name in columns],
+        *[f"- `{name}`: {known.get(name, 'see the manifest')}" for name in columns],
         "",
         "## Three rows",
         "",

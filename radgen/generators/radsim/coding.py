@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radgen.generators.radsim.agreement import SHAPES, level, presence_of, rank_of, severity_of, size_of
-from radgen.generators.radsim.policy import clean_states, content_hash, state_hash
+from radgen.generators.radsim.policy import canonical, content_hash, state_hash
 from radgen.ontology.finding import Finding
 from radgen.ontology.radsim import PRESENCES, Policy
 
 SIDES = ("left", "right", "bilateral", "midline")
+_REMEMBERED = 100_000
 _ACUITY = ("acute", "subacute", "chronic")
 _CHANGE = ("decreased", "stable", "increased", "new")  # "resolved" restricts nothing
 #: Free text that is only compared for equality.
@@ -139,18 +140,27 @@ class Coder:
 
     def add(self, findings: Iterable[Finding | Mapping[str, Any]]) -> None:
         """Append one description."""
-        states = clean_states(findings)
+        states = canonical(findings)
         self._hashes.append(content_hash(states))
-        rows = sorted((self._row(state) for state in states), key=lambda row: (row[1], row[-1]))
+        rows = sorted((self._known(key, state) for key, state in states.items()), key=lambda row: (row[1], row[-1]))
         general = 0
         for row in rows:
             for column, value in zip(self._columns.values(), row, strict=True):
                 column.append(value)
-        for state in states:
+        for state in states.values():
             if state.get("presence") == "absent":
                 general |= self._masks.get(state["finding"], 0)
         self._general.append(general)
         self._offsets.append(self._offsets[-1] + len(rows))
+
+    def _known(self, key: bytes, state: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return the row of a state; most states are said again and again."""
+        row = self._seen.get(key)
+        if row is None:
+            if len(self._seen) >= _REMEMBERED:
+                self._seen.clear()
+            row = self._seen[key] = self._row(state)
+        return row
 
     def _row(self, state: Mapping[str, Any]) -> tuple[Any, ...]:
         nan = float("nan")

@@ -63,12 +63,8 @@ class Score:
     rows: tuple[Row, ...]
 
 
-def clean_states(findings: Iterable[Finding | Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return distinct current states in a canonical order, without evidence or section.
-
-    >>> clean_states([{"finding": "edema", "presence": "present", "section": "findings"}])
-    [{'finding': 'edema', 'presence': 'present'}]
-    """
+def canonical(findings: Iterable[Finding | Mapping[str, Any]]) -> dict[bytes, dict[str, Any]]:
+    """Return the distinct current states by their canonical JSON, in its order, without evidence or section."""
     found: dict[bytes, dict[str, Any]] = {}
     for item in findings:
         state = item.stated() if isinstance(item, Finding) else item
@@ -78,7 +74,16 @@ def clean_states(findings: Iterable[Finding | Mapping[str, Any]]) -> list[dict[s
         if "morphology" in kept:
             kept["morphology"] = sorted(kept["morphology"])
         found[orjson.dumps(kept, option=orjson.OPT_SORT_KEYS)] = kept
-    return [found[key] for key in sorted(found)]
+    return {key: found[key] for key in sorted(found)}
+
+
+def clean_states(findings: Iterable[Finding | Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return distinct current states in a canonical order, without evidence or section.
+
+    >>> clean_states([{"finding": "edema", "presence": "present", "section": "findings"}])
+    [{'finding': 'edema', 'presence': 'present'}]
+    """
+    return list(canonical(findings).values())
 
 
 def state_hash(state: State) -> int:
@@ -86,9 +91,9 @@ def state_hash(state: State) -> int:
     return _hash(orjson.dumps(state, option=orjson.OPT_SORT_KEYS))
 
 
-def content_hash(states: Iterable[State]) -> int:
-    """Return the 64-bit hash of a description: of the sorted states, however they were written."""
-    return _hash(b"\n".join(sorted(orjson.dumps(state, option=orjson.OPT_SORT_KEYS) for state in states)))
+def content_hash(keys: Iterable[bytes]) -> int:
+    """Return the 64-bit hash of a description: of the canonical JSON of its states, in order."""
+    return _hash(b"\n".join(keys))
 
 
 def _hash(data: bytes) -> int:
@@ -121,8 +126,9 @@ def score(
     Args:
         a, b: findings or mappings of stated fields; history and hypotheticals are left out.
     """
-    left, right = clean_states(a), clean_states(b)
-    noise = jitter(policy, content_hash(left), content_hash(right))
+    keys_a, keys_b = canonical(a), canonical(b)
+    left, right = list(keys_a.values()), list(keys_b.values())
+    noise = jitter(policy, content_hash(keys_a), content_hash(keys_b))
     rows, rest_a, rest_b = _match(policy, left, right)
     rows += _leftovers(policy, left, right, rest_a, rest_b)
     weight = sum(row.weight for row in rows)

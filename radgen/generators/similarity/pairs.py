@@ -87,29 +87,37 @@ def _candidates(
     lost: Counter[str] = Counter()
     everyone = np.arange(len(index.members))
     found: list[NDArray[np.uint64]] = []
-    drawn = 0
-    turn = 0
-    while drawn < wanted:
-        texts = everyone
-        if wanted - drawn < len(everyone):  # the last turn draws for some, in the order of their hashes
-            texts = np.sort(np.argsort(mixed(everyone + drawn), kind="stable")[: wanted - drawn])
-        other = index.draw(sources[turn % len(sources)], texts)
-        mine = index.members[texts]
-        turn += 1
-        drawn += len(texts)
-        good = other >= 0
-        lost["no candidate by that key"] += int(np.count_nonzero(~good))
-        alike = good & (other == mine)
-        lost["a text with itself"] += int(np.count_nonzero(alike))
-        good &= ~alike
-        low, high = np.minimum(mine, other)[good], np.maximum(mine, other)[good]
-        found.append((low.astype(np.uint64) << np.uint64(32)) | high.astype(np.uint64))
+    for turn, (source, share) in enumerate(level_sources(sources, wanted)):
+        while share > 0:
+            texts = everyone
+            if share < len(everyone):  # the last turn draws for some, in the order of their hashes
+                texts = np.sort(np.argsort(mixed(everyone + turn + share), kind="stable")[:share])
+            share -= len(texts)
+            other = index.draw(source, texts)
+            mine = index.members[texts]
+            good = other >= 0
+            lost["no candidate by that key"] += int(np.count_nonzero(~good))
+            alike = good & (other == mine)
+            lost["a text with itself"] += int(np.count_nonzero(alike))
+            good &= ~alike
+            low, high = np.minimum(mine, other)[good], np.maximum(mine, other)[good]
+            found.append((low.astype(np.uint64) << np.uint64(32)) | high.astype(np.uint64))
     every = np.concatenate(found)
     unique = np.unique(every)
     if len(known):
         unique = np.setdiff1d(unique, known, assume_unique=True)
     lost["drawn before"] += len(every) - len(unique)
     return unique, lost
+
+
+def level_sources(sources: list[str], wanted: int) -> list[tuple[str, int]]:
+    """Share candidates out over the sources by how often each is named.
+
+    >>> level_sources(["label", "label", "word"], 30)
+    [('label', 20), ('word', 10)]
+    """
+    counts = Counter(sources)
+    return [(name, max(1, wanted * times // len(sources))) for name, times in counts.items()]
 
 
 def _both(a: Scores, b: Scores) -> Scores:

@@ -184,7 +184,7 @@ def _fits(frame: Frame, group: str, slot: str, positions: tuple[str, ...], defin
         return False  # "three nodules are calcified" speaks of three among others
     if slot == "post" and entry.negates and group != "place":
         return False  # "no nodule, new since the prior study" says two things
-    if slot == "adj" and group == "certainty" and frame.slots & {"the_np", "of_np"}:
+    if slot in ("adj", "post") and group == "certainty" and frame.slots & {"the_np", "of_np"}:
         return False  # "the possible nodule" takes the nodule for granted
     return ("adj.the" if slot == "adj" and definite else slot) in positions
 

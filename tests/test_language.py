@@ -30,24 +30,91 @@ ROWS = 560  # an axis: with three texts a row, over 20,000 sentences together
 NUMBERS = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
 SEVERAL = "multiple several numerous many innumerable countless"
 #: The noun phrase ends before these words.
-STOPS = set(
-    ["in", "within", "of", "at", "on", "with", "measuring", "up", "which", "is", "are", "has", "have", "can", "could", "cannot", "may", "might", "measures", "measure", "number", "demonstrates", "demonstrate", "shows", "show", "appears", "appear", "remains", "remain", "noted", "seen", "present", "identified", "visualized", "demonstrated", "evident", "bilaterally", "since", "from", "not", "and", "for"]
-)
+STOPS = {
+    "in",
+    "within",
+    "of",
+    "at",
+    "on",
+    "with",
+    "measuring",
+    "up",
+    "which",
+    "is",
+    "are",
+    "has",
+    "have",
+    "can",
+    "could",
+    "cannot",
+    "may",
+    "might",
+    "measures",
+    "measure",
+    "number",
+    "demonstrates",
+    "demonstrate",
+    "shows",
+    "show",
+    "appears",
+    "appear",
+    "remains",
+    "remain",
+    "noted",
+    "seen",
+    "present",
+    "identified",
+    "visualized",
+    "demonstrated",
+    "evident",
+    "bilaterally",
+    "since",
+    "from",
+    "not",
+    "and",
+    "for",
+}
 VERBS = {
-    "is": False, "has": False, "measures": False, "shows": False, "demonstrates": False, "appears": False,
-    "remains": False, "are": True, "have": True, "measure": True, "show": True, "demonstrate": True,
-    "appear": True, "remain": True, "number": True,
-}  # fmt: skip
-IRREGULAR = set(
-    ["bullae", "diverticula", "foci", "emboli", "thrombi", "calculi", "hila", "axillae", "apices", "densities", "bases", "metastases", "masses"]
-)
+    "is": False,
+    "has": False,
+    "measures": False,
+    "shows": False,
+    "demonstrates": False,
+    "appears": False,
+    "remains": False,
+    "are": True,
+    "have": True,
+    "measure": True,
+    "show": True,
+    "demonstrate": True,
+    "appear": True,
+    "remain": True,
+    "number": True,
+}
+IRREGULAR = {
+    "bullae",
+    "diverticula",
+    "foci",
+    "emboli",
+    "thrombi",
+    "calculi",
+    "hila",
+    "axillae",
+    "apices",
+    "densities",
+    "bases",
+    "metastases",
+    "masses",
+}
 LIKE_S = ("ss", "us", "is", "'s")
 
 
 def is_plural_word(word: str) -> bool:
     """Whether a noun is a plural, by its ending."""
     word = word.strip("().,:").lower()
-    return word in IRREGULAR or (word.endswith("s") and not word.endswith(LIKE_S) and word not in ("ascites", "gas", "ards"))
+    return word in IRREGULAR or (
+        word.endswith("s") and not word.endswith(LIKE_S) and word not in ("ascites", "gas", "ards")
+    )
 
 
 def takes_an(word: str) -> bool:
@@ -77,7 +144,8 @@ def head(words: list[str]) -> str:
 
 
 LEAD = re.compile(
-    r"^(?:in addition|additionally|also|of note|radiographically|since the prior study|bilaterally|(?:on|in|at|within) [^,]+), ",
+    r"^(?:in addition|additionally|also|of note|radiographically|since the prior study|bilaterally"
+    r"|(?:on|in|at|within) [^,]+), ",
     re.I,
 )
 
@@ -99,13 +167,16 @@ def english_problems(text: str) -> list[str]:
         out.append(f"'{again.group(0)}'")
     if wrong := re.search(
         r"left middle lobe|right lingula|\b(?:L?ML)\b(?<!RML)|bilateral (?:\w+ )?(?:middle lobe|lingula)"
-        r"|both (?:middle lobes|lingula)|right LUL|right LLL|left R[UML]L|(?:solitary|single|\bone) bilateral",
+        r"|both (?:middle lobes|lingula)|right LUL|right LLL|left R[UML]L"
+        r"|(?:solitary|single|\bone) bilateral",
         text,
     ):
         out.append(f"impossible: '{wrong.group(0)}'")
-    for found in re.finditer(r"\b([Aa]n?) (\S+)", text):
-        if (found.group(1).lower() == "an") != takes_an(found.group(2)):
-            out.append(f"article: '{found.group(0)}'")
+    out += [
+        f"article: '{found.group(0)}'"
+        for found in re.finditer(r"\b([Aa]n?) (\S+)", text)
+        if (found.group(1).lower() == "an") != takes_an(found.group(2))
+    ]
     return out + number_problems(text)
 
 
@@ -127,22 +198,36 @@ def number_problems(text: str) -> list[str]:
         several = low in SEVERAL.split() or low in NUMBERS or (low.isdigit() and int(low) > 1)
         sized = rest[0].rstrip(",.)") in ("mm", "cm", "millimeter", "x", "by")
         after = place and words[place - 1] in ("x", "by", "about", "approximately", "roughly")
-        if several and not sized and not after and rest[0].strip(",.:") not in STOPS and not word.endswith(","):
+        if (
+            several
+            and not sized
+            and not after
+            and rest[0].strip(",.:") not in STOPS
+            and not word.endswith(",")
+        ):
             noun = head(rest)
             if noun and not is_plural_word(noun):
                 out.append(f"'{word} … {noun}'")
-    for found in re.finditer(r"\bthere (is|are) (?:probably |likely |most likely |possibly |definitely |clearly |unequivocally )?", plain, re.I):
+    for found in re.finditer(
+        r"\bthere (is|are) (?:probably |likely |most likely |possibly |definitely |clearly |unequivocally )?",
+        plain,
+        re.I,
+    ):
         after_words = plain[found.end() :].split(" ")
         if after_words[0] in ("no", "evidence"):
             after_words = after_words[1:]
-        noun = head([w for w in after_words])
+        noun = head(list(after_words))
         if noun and noun != "evidence" and (found.group(1).lower() == "are") != is_plural_word(noun):
             out.append(f"'there {found.group(1)} … {noun}'")
     subject_text = LEAD.sub("", plain)
     subject = head(subject_text.removeprefix("PA and lateral ").split(" "))
     tokens = subject_text.rstrip(".").split(" ")
     for place, word in enumerate(tokens):
-        if word in VERBS and place and tokens[0].lower() not in ("there", "findings", "appearances", "question"):
+        if (
+            word in VERBS
+            and place
+            and tokens[0].lower() not in ("there", "findings", "appearances", "question")
+        ):
             if tokens[place - 1] == "in" or (word == "number" and tokens[place - 1] in ("in", "small")):
                 continue  # "three in number"
             if subject and VERBS[word] != is_plural_word(subject):
@@ -168,10 +253,12 @@ SAYS: dict[str, dict[str, str]] = {
         "severe": r"severe|marked|extensive|pronounced|large|massive|large-volume",
     },
     "temporal_change": {
-        "new": r"new|newly|interval development|interval appearance|development of|has developed|have developed",
-        "increased": r"increas\w+|worsen\w*|worse|enlarging|ha(?:s|ve) enlarged|interval enlargement|progress\w+|growing|grown|interval growth|larger",
+        "new": r"new|newly|interval (?:development|appearance)|development of|ha(?:s|ve) developed",
+        "increased": r"increas\w+|worsen\w*|worse|enlarging|ha(?:s|ve) enlarged|interval enlargement|progress\w+"
+        r"|growing|grown|interval growth|larger",
         "decreased": r"decreas\w+|improv\w+|shrinking|smaller",
-        "stable": r"stable|unchanged|no (?:\w+ )?change|not (?:significantly )?changed|without (?:significant|interval) change",
+        "stable": r"stable|unchanged|no (?:\w+ )?change|not (?:significantly )?changed"
+        r"|without (?:significant|interval) change",
         "resolved": r"resolved|resolution|no longer|cleared",
     },
     "density": {
@@ -192,12 +279,17 @@ SAYS: dict[str, dict[str, str]] = {
         "diffuse": r"diffuse|widespread|generalized",
     },
     "certainty": {
-        "cannot_exclude": r"(?:cannot|not|difficult to|unable to)(?: be)?(?: entirely)?(?: exclude\w*| ruled? out)",
+        "cannot_exclude": r"(?:cannot|not|difficult to|unable to)(?: be)?(?: entirely)?"
+        r"(?: exclude\w*| ruled? out)",
         "possible": r"possibl[ey]|questionable|questioned|question of|may|might|could",
         "probable": r"probabl[ey]|likely|suspected|favor",
         "definite": r"definite(?:ly)?|unequivocal(?:ly)?|clearly|diagnostic",
     },
-    "side": {"left": r"left(?:-sided)?|LUL|LLL", "right": r"right(?:-sided)?|RUL|RML|RLL", "bilateral": r"bilateral(?:ly)?|both|bi(?:apical|basilar|basal)"},
+    "side": {
+        "left": r"left(?:-sided)?|LUL|LLL",
+        "right": r"right(?:-sided)?|RUL|RML|RLL",
+        "bilateral": r"bilateral(?:ly)?|both|bi(?:apical|basilar|basal)",
+    },
     "lobe": {
         "upper": r"upper lobes?|[LR]UL",
         "middle": r"middle lobe|RML",
@@ -211,7 +303,7 @@ SAYS: dict[str, dict[str, str]] = {
         "lower": r"lower[- ]zones?|lower lungs?",
         "basal": r"(?:bi)?bas(?:al|ilar)|bases?",
     },
-}  # fmt: skip
+}
 #: What holds the word of another level, and is taken away before that one is looked for.
 FIRST = {
     "severity": [("trace", r"very (?:mild|slight|small)")],
@@ -347,7 +439,7 @@ def test_every_value_of_every_finding_is_said_rightly() -> None:
 
 
 @pytest.mark.parametrize(
-    "text, what",
+    ("text", "what"),
     [
         ("There is an nodule.", "article"),
         ("There are a nodule.", "there are"),
@@ -380,10 +472,19 @@ def test_the_check_finds_wrong_statements() -> None:
 
 #: Findings whose name holds a word of an axis because that is what they are.
 INHERENT = {
-    "ground_glass_opacity", "calcified_lymph_node", "hepatic_calcified_granuloma", "left_atrial_enlargement",
-    "left_ventricular_enlargement", "right_ventricular_enlargement", "right_heart_enlargement", "right_aortic_arch",
-    "aberrant_right_subclavian_artery", "lvad", "pulmonary_vascular_congestion", "diffuse_idiopathic_skeletal_hyperostosis",
-}  # fmt: skip
+    "ground_glass_opacity",
+    "calcified_lymph_node",
+    "hepatic_calcified_granuloma",
+    "left_atrial_enlargement",
+    "left_ventricular_enlargement",
+    "right_ventricular_enlargement",
+    "right_heart_enlargement",
+    "right_aortic_arch",
+    "aberrant_right_subclavian_artery",
+    "lvad",
+    "pulmonary_vascular_congestion",
+    "diffuse_idiopathic_skeletal_hyperostosis",
+}
 
 
 def test_no_name_states_an_attribute() -> None:
@@ -428,7 +529,8 @@ def test_spiculation_is_said_of_what_can_be_spiculated() -> None:
     for tag, entry in ONTOLOGY.findings.items():
         if "margin" in entry.axes and "spiculated" in entry.levels_on("margin", ["smooth", "spiculated"]):
             assert entry.system in ("lung", "breast", "mediastinum"), tag
-            assert "effusion" not in entry.name and "thickening" not in entry.name
+            assert "effusion" not in entry.name
+            assert "thickening" not in entry.name
 
 
 # --- variety ---
@@ -444,10 +546,13 @@ def test_every_value_has_at_least_four_forms() -> None:
     """Counted over what is said: the words that two sentences of one value, frame and name differ in."""
     realiser = Realiser(ONTOLOGY)
     examples = {
-        "severity": "pleural_effusion atelectasis hiatal_hernia", "density": "pulmonary_nodule",
-        "margin": "pulmonary_nodule", "distribution": "atelectasis", "temporal_change": "pulmonary_nodule atelectasis",
+        "severity": "pleural_effusion atelectasis hiatal_hernia",
+        "density": "pulmonary_nodule",
+        "margin": "pulmonary_nodule",
+        "distribution": "atelectasis",
+        "temporal_change": "pulmonary_nodule atelectasis",
         "certainty": "pulmonary_nodule atelectasis",
-    }  # fmt: skip
+    }
     for axis, tags in examples.items():
         for tag in tags.split():
             for fields in values(ONTOLOGY, tag, axis, {}, random.Random(1)):
@@ -458,7 +563,9 @@ def test_every_value_has_at_least_four_forms() -> None:
                 for number in range(400):
                     text = speaker.say(random.Random(number)).text
                     rest = NEUTRAL.sub(" ", NAMES[tag].sub("N", text, count=1))
-                    for found in re.finditer(rf"(\w+ )?(?<![\w-])(?:{SAYS[axis][level]})(?![\w-])( \w+)?", rest, re.I):
+                    for found in re.finditer(
+                        rf"(\w+ )?(?<![\w-])(?:{SAYS[axis][level]})(?![\w-])( \w+)?", rest, re.I
+                    ):
                         forms.add(found.group(0).lower())
                 assert len(forms) >= 4, (axis, tag, level, forms)
 
@@ -478,7 +585,8 @@ def test_sizes_counts_and_places_are_said_in_all_the_ways_of_reports() -> None:
     assert "measuring up to 8 mm" in said(size_mm=8.0, size_comparator="up_to")
     several = said(count=3)
     assert all(form in several for form in ("Three", "3 ", "three in number"))
-    assert "olitary" in said(count_category="single") and "everal" in said(count_category="multiple")
+    assert "olitary" in said(count_category="single")
+    assert "everal" in said(count_category="multiple")
     left = said(laterality="left")
     assert all(form in left for form in ("left pulmonary", "left-sided", "on the left", "in the left lung"))
     lobe = said(laterality="left", lobe="lower")
@@ -490,11 +598,19 @@ def test_values_give_room_to_both_hedges() -> None:
     for level, words in {"possible": "possible", "probable": "likely"}.items():
         state = {"finding": "pneumonia", "presence": "present", "certainty": level}
         texts = [realiser.speaker(state, "xr").say(random.Random(n)).text.lower() for n in range(300)]
-        places = {text.find(words) < text.find("pneumonia") for text in texts if words in text and "pneumonia" in text}
+        places = {
+            text.find(words) < text.find("pneumonia")
+            for text in texts
+            if words in text and "pneumonia" in text
+        }
         assert places == {True, False}, level
 
 
 def test_axes_of_all_findings_are_reached() -> None:
-    pairs = {(state["finding"], axis) for state in every_value() for axis in ONTOLOGY.findings[state["finding"]].axes}
+    pairs = {
+        (state["finding"], axis)
+        for state in every_value()
+        for axis in ONTOLOGY.findings[state["finding"]].axes
+    }
     assert pairs == {(tag, axis) for tag, entry in ONTOLOGY.findings.items() for axis in entry.axes}
     assert len(list(itertools.islice(every_value(), 3000))) == 3000

@@ -104,7 +104,7 @@ def group_options(ontology: Ontology, tag: str, group: str) -> list[Fields]:
     if group == "temporal_change":
         changes = entry.levels_on(group, axes["temporal_change"].levels)
         return [(("temporal_change", level),) for level in changes if level != "resolved"]
-    levels: Sequence[str] = axes[group].levels  # type: ignore[index]  # the remaining groups are axes
+    levels: Sequence[str] = axes[group].levels  # the remaining groups are axes
     return [((group, level),) for level in entry.levels_on(group, levels)]
 
 

@@ -1,4 +1,4 @@
-"""What varies: for each axis, triples (anchor, positive, negative) of values with a wide enough target gap."""
+"""What varies: for each axis, triples (anchor, positive, negative) with a wide enough target gap."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from radgen.ontology.distance import axis_target
 from radgen.ontology.load import Ontology
 
 Triple = tuple[int, int, int]
+#: How often pairs with "resolved" stand again in the draw of pairs of changes.
+RESOLVED_AGAIN = 2
 
 
 def ordinal_values(ontology: Ontology, tag: str, axis: str) -> list[Fields]:
@@ -127,8 +129,11 @@ class TriplePicker:
             self.positives[a, n] = nearer
             groups.setdefault(self._group(ontology, states[a], states[n]), []).append((a, n))
         self.groups = sorted(groups.items(), key=lambda item: repr(item[0]))
+        if axis == "temporal_change":
+            # What has resolved has no certainty and no count: few contexts can state it.
+            self.groups += [group for group in self.groups if "'resolved'" in repr(group[0])] * RESOLVED_AGAIN
         mix = ontology.axes.controlled.get(axis)
-        weights = {name: share for name, share in mix.mix.items()} if mix else None
+        weights = dict(mix.mix) if mix else None
         if spec.kind == "side":
             weights = dict(weights or {"opposite": 0.6, "bilateral": 0.4})
             self.weights = [float(weights[name]) for name, _ in self.groups]
@@ -147,7 +152,7 @@ class TriplePicker:
         return repr(sorted(a.items())), repr(sorted(n.items()))
 
     def pick(self, rng: random.Random) -> Triple:
-        """Return indices of the anchor's, the positive's and the negative's value; ``groups`` must not be empty."""
+        """Return indices of the anchor's, positive's and negative's values; ``groups`` is not empty."""
         if self.even:
             _, pairs = self.groups[int(rng.random() * len(self.groups))]
         else:

@@ -114,7 +114,7 @@ class FindingEntry(Strict):
         """Return the levels of an ordinal axis that are used for it, out of ``every``."""
         if axis == "severity":
             return self.severities or every
-        return [level for level in every if level in self.levels.get(axis, every)]  # type: ignore[call-overload]
+        return [level for level in every if level in self.levels.get(axis, every)]
 
     @property
     def names(self) -> list[Term]:

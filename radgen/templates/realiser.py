@@ -66,14 +66,15 @@ class Placement(NamedTuple):
 
 
 _VOWEL_SOUND = re.compile(
-    r"(?:[aeioAEIO]|u(?!ni(?!n|m)|s[aeiu]|t[ei]|r[ei])|hour|8|11(?!\d)|18(?!\d)|[FHLMNRSX](?=[A-Z]))", re.ASCII
+    r"(?:[aeioAEIO]|u(?!ni(?!n|m)|s[aeiu]|t[ei]|r[ei])|hour|8|11(?!\d)|18(?!\d)|[FHLMNRSX](?=[A-Z]))",
+    re.ASCII,
 )
 
 
 def article(word: str) -> str:
     """Return ``a`` or ``an`` for what follows, by sound.
 
-    >>> [article(w) for w in ("nodule", "effusion", "8 mm nodule", "unilateral x", "unchanged x", "RUL nodule")]
+    >>> [article(word) for word in ("nodule", "effusion", "8 mm nodule", "uterine", "unchanged", "RUL nodule")]
     ['a', 'an', 'an', 'a', 'an', 'an']
     """
     return "an" if _VOWEL_SOUND.match(word) else "a"
@@ -102,7 +103,7 @@ def is_plural(state: Mapping[str, Any]) -> bool:
 
 
 def finding_classes(entry: FindingEntry) -> frozenset[str]:
-    """Return the classes by which forms are chosen: lesion, amount, sized, fluid, degree, spread (``words.yaml``)."""
+    """Return the classes by which forms are chosen: lesion, amount, sized, fluid, degree, spread."""
     if "size" in entry.axes:
         return frozenset({"lesion"})
     own = {"degree": {"degree"}, "amount": {"amount", "sized"}, "fluid": {"amount", "fluid"}}

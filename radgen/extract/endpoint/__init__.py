@@ -6,7 +6,7 @@ What a row goes through::
     request.py   words -> body and key
     run.py       a pool of workers takes what the store lacks
     client.py    one request: waits, circuit, retries                      (flow.py, transport.py)
-    answer.py    what came back -> an outcome
+    answer.py    what came back -> an outcome                          (judge.py: with the task's reading)
     steps.py     the outcomes of a row -> what to do next
     store.py     every attempt, on disk
     export.py    the store -> one row a report, in input order

@@ -150,12 +150,17 @@ def _error_of(body: bytes) -> tuple[str | None, str | None]:
         return None, None
     error = data.get("error", data) if isinstance(data, dict) else None
     if isinstance(error, str):
-        return None, error[:500]
+        return None, _line(error)
     if not isinstance(error, dict):
         return None, None
     message = error.get("message") or error.get("detail")
     code = error.get("code") or error.get("type")
-    return str(code) if code else None, str(message)[:500] if message else None
+    return str(code) if code else None, _line(str(message)) if message else None
+
+
+def _line(text: str) -> str:
+    """Return the beginning of a server's message in one line."""
+    return " ".join(text.split())[:300]
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:

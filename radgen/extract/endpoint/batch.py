@@ -15,7 +15,8 @@ import orjson
 
 from radgen.errors import RadgenError
 from radgen.extract.endpoint import answer
-from radgen.extract.endpoint.client import Row, history, read_outcome
+from radgen.extract.endpoint.client import Row
+from radgen.extract.endpoint.judge import history, read_outcome
 from radgen.extract.endpoint.request import Abilities, Requests
 from radgen.extract.endpoint.steps import Answered, Send, Step, Verdict, decide
 from radgen.extract.endpoint.store import DEAD, GOOD, OPEN, Attempt, Store
@@ -73,14 +74,10 @@ def export_batch(
 
 def _request_line(row: Row, requests: Requests, abilities: Abilities) -> bytes:
     step = decide(row.history)
-    longer = isinstance(step, Send) and step.longer
-    more = None
-    if isinstance(step, Send) and step.repair is not None:
-        more = requests.repair_messages(step.repair.text or "(empty)", step.repair.detail or "it is empty")
-    tokens = int(requests.max_tokens * (requests.settings.longer_factor if longer else 1))
-    body = requests.body(row.user, abilities, tokens, more)
-    line = {"custom_id": row.key.hex(), "method": "POST", "url": requests.settings.batch.url, "body": body}
-    return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
+    assert isinstance(step, Send), "a row that is missing has a next step"
+    body = requests.encode_step(row.user, step, abilities)
+    head = {"custom_id": row.key.hex(), "method": "POST", "url": requests.settings.batch.url}
+    return orjson.dumps({**head, "body": orjson.Fragment(body)}, option=orjson.OPT_APPEND_NEWLINE)
 
 
 @dataclass(slots=True)

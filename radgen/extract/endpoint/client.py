@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
 from radgen.errors import RadgenError
 from radgen.extract.endpoint import answer
-from radgen.extract.endpoint.answer import AnswerError, Kind, Outcome
+from radgen.extract.endpoint.answer import Kind, Outcome
 from radgen.extract.endpoint.flow import Budget, CircuitBreaker, GivenUp, Limiter
+from radgen.extract.endpoint.judge import read_outcome
 from radgen.extract.endpoint.request import Abilities, Requests
 from radgen.extract.endpoint.settings import Settings
 from radgen.extract.endpoint.steps import Answered, Send, Verdict, decide
@@ -45,7 +46,7 @@ class Row:
     """A report under way.
 
     Attributes:
-        charged: attempts that count against ``retry.attempts``.
+        charged: attempts of the present request that count against ``retry.attempts``.
         silent: those of them after which the endpoint has shown no life: forgiven if the circuit opens.
         forgiven: how often they were.
         seen: openings of the circuit that the row knows of.
@@ -72,30 +73,6 @@ class Tally:
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
-
-
-T = TypeVar("T")
-
-
-def judge(reply_body: bytes, read: Callable[[Any], T], runaway: int) -> tuple[Outcome, T | None]:
-    """Return what the body of a 200 is once the task has read it; used by the run and by every export."""
-    outcome = answer.from_completion(reply_body, runaway)
-    return outcome, read_outcome(outcome, read)
-
-
-def read_outcome(outcome: Outcome, read: Callable[[Any], T]) -> T | None:
-    """Let the task read an answer's JSON; an answer that it cannot use changes the outcome."""
-    if outcome.kind not in answer.GOOD or outcome.text is None:
-        return None
-    try:
-        return read(answer.read_json(outcome.text))
-    except AnswerError as error:
-        # Text in the reasoning field that is no answer is thinking: there was no content.
-        outcome.kind = Kind.no_content if outcome.kind is Kind.salvaged else error.kind
-        outcome.detail = str(error)
-    except Exception as error:  # noqa: BLE001  (an answer that was paid is stored whatever the parser does)
-        outcome.kind, outcome.detail = Kind.schema, f"the parser failed: {type(error).__name__}"
-    return None
 
 
 class Client:
@@ -127,6 +104,7 @@ class Client:
         """
         step = decide(row.history)
         while isinstance(step, Send):
+            row.charged = row.silent = 0
             try:
                 await self._attempt(row, step)
             except _Again as failure:
@@ -162,7 +140,7 @@ class Client:
 
     async def _attempt(self, row: Row, step: Send) -> None:
         """Send one request and store what came of it; ``_Again`` if it was no answer."""
-        body = self._body(row, step)
+        body = self.requests.encode_step(row.user, step, self.abilities)
         # More than a tokenizer makes of the bytes, so that --max-cost holds.
         most_in = 2 * len(body) / self.settings.estimate.characters_per_token
         while True:
@@ -176,7 +154,7 @@ class Client:
                 break
             self.limiter.release()
         try:
-            reserved = await self.budget.reserve(most_in, self._max_tokens(step))
+            reserved = await self.budget.reserve(most_in, self.requests.tokens(step))
         except BaseException:
             self.limiter.release()
             raise
@@ -209,18 +187,6 @@ class Client:
             row.forgiven += 1
         row.silent = 0
 
-    def _body(self, row: Row, step: Send) -> bytes:
-        more = None
-        if step.repair is not None:
-            more = self.requests.repair_messages(
-                step.repair.text or "(empty)", step.repair.detail or "it is empty"
-            )
-        return self.requests.encode(row.user, self.abilities, self._max_tokens(step), more)
-
-    def _max_tokens(self, step: Send) -> int:
-        factor = self.settings.longer_factor if step.longer else 1
-        return int(self.requests.max_tokens * factor)
-
     def _signal(self, outcome: Outcome, sent: float) -> None:
         if outcome.no_answer:
             self.circuit.failed()
@@ -251,8 +217,7 @@ class Client:
                 final = DEAD
         if raw is not None and outcome.status != 200:
             raw = raw[: self.settings.store.raw_error_bytes]
-        if final:
-            tally.failed += final == DEAD
+        tally.failed += final == DEAD
         self.store.add(
             Attempt(
                 row.key, step.step, outcome.kind, final, outcome.status, outcome.detail, raw,
@@ -303,7 +268,7 @@ class Client:
     async def _probe(self) -> bool:
         try:
             reply = await self.transport.request("GET", MODELS, None, self.settings.circuit.probe_timeout_s)
-        except NoReply:
+        except (NoReply, RadgenError):
             return False
         return reply.status not in self.settings.statuses.no_answer
 
@@ -318,14 +283,3 @@ _HINTS = {
     403: "; the key may not use this model or address",
     404: "; is --base-url right (does it end in /v1?), and is --model one that it serves?",
 }
-
-
-def history(attempts: Sequence[Attempt], runaway: int) -> list[Answered]:
-    """Return the answered attempts of a key, for a row that an earlier run did not finish."""
-    found = []
-    for attempt in attempts:
-        if attempt.kind in answer.ANSWERED:
-            text = answer.from_completion(attempt.raw, runaway).text if attempt.raw else None
-            step: Any = attempt.step
-            found.append(Answered(step, attempt.kind, text, attempt.detail))
-    return found

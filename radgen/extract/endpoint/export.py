@@ -14,7 +14,7 @@ import orjson
 
 from radgen.errors import RadgenError
 from radgen.extract.endpoint.answer import ANSWERED, EXPLAIN, Kind
-from radgen.extract.endpoint.client import judge
+from radgen.extract.endpoint.judge import judge
 from radgen.extract.endpoint.reading import Item, chunks
 from radgen.extract.endpoint.request import Parsed, Requests
 from radgen.extract.endpoint.store import DEAD, Attempt, Store

@@ -11,7 +11,8 @@ import orjson
 from radgen.errors import RadgenError, did_you_mean
 from radgen.extract.endpoint import answer
 from radgen.extract.endpoint.answer import Kind, Outcome
-from radgen.extract.endpoint.client import CHAT, MODELS, StoppedError, judge
+from radgen.extract.endpoint.client import CHAT, MODELS, StoppedError
+from radgen.extract.endpoint.judge import judge
 from radgen.extract.endpoint.request import MODES, Abilities, Requests
 from radgen.extract.endpoint.settings import Settings
 from radgen.extract.endpoint.store import Store

@@ -22,6 +22,7 @@ from typing import Any, Literal, Protocol
 import orjson
 
 from radgen.extract.endpoint.settings import Settings, Style
+from radgen.extract.endpoint.steps import Send
 
 Mode = Literal["json_schema", "json_object", "prompt"]
 MODES: tuple[Mode, ...] = ("json_schema", "json_object", "prompt")
@@ -143,9 +144,17 @@ class Requests:
             parts = self._parts[(abilities, max_tokens)] = head, tail
         return parts[0] + orjson.dumps(user) + parts[1]
 
-    def repair_messages(self, answer: str, error: str) -> list[dict[str, str]]:
-        """Return the messages of the one repair request: the answer, and what is wrong with it."""
-        return [
-            {"role": "assistant", "content": answer},
-            {"role": "user", "content": self.task.repair.replace("{{error}}", error)},
-        ]
+    def tokens(self, step: Send) -> int:
+        """Return the limit of a step's answer."""
+        return int(self.max_tokens * (self.settings.longer_factor if step.longer else 1))
+
+    def encode_step(self, user: str, step: Send, abilities: Abilities) -> bytes:
+        """Return the bytes of a step's request: the first, the longer, or the repair with what is wrong."""
+        more = None
+        if step.repair is not None:
+            error = step.repair.detail or "it is empty"
+            more = [
+                {"role": "assistant", "content": step.repair.text or "(empty)"},
+                {"role": "user", "content": self.task.repair.replace("{{error}}", error)},
+            ]
+        return self.encode(user, abilities, self.tokens(step), more)

@@ -13,8 +13,9 @@ from functools import partial
 from pathlib import Path
 
 from radgen.errors import RadgenError
-from radgen.extract.endpoint.client import Client, Halted, Row, history
+from radgen.extract.endpoint.client import Client, Halted, Row
 from radgen.extract.endpoint.flow import BudgetSpent, GivenUp
+from radgen.extract.endpoint.judge import history
 from radgen.extract.endpoint.reading import chunks
 from radgen.extract.endpoint.request import Requests
 from radgen.extract.endpoint.steps import Send, decide

@@ -229,6 +229,7 @@ class Settings(Strict):
     joined: Joined
     denied: Annotated[dict[str, list[str]], BeforeValidator(_numbers)]
     abnormal_factor: Share
+    least_normal: dict[Modality, int]
     other: str
     parts: dict[str, Part]
     covers: dict[str, Cover]

@@ -66,7 +66,8 @@ class Speech:
 
     def speaker(self, section: str, state: State) -> Speaker | None:
         """Return what says a state in a section, or None where no phrasing does."""
-        key = (section, *((k, tuple(v) if k == "size_dims_mm" else v) for k, v in state.items()))
+        dims = state.get("size_dims_mm")
+        key = (section, *state, *(state.values() if dims is None else map(str, state.values())))
         if key in self._speakers:
             self._speakers.move_to_end(key)
             return self._speakers[key]
@@ -160,6 +161,8 @@ class Speech:
             texts = self.settings.joined.any_related
         else:
             return None
+        if "laterality" in second and "laterality" not in first:
+            return None  # a place at the end could be the first's, too
         axes = self.ontology.findings[second["finding"]].axes
         for field, axis in (("severity", "severity"), ("laterality", "laterality")):
             if field in first and field not in second and axis in axes:

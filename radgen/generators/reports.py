@@ -33,6 +33,7 @@ from radgen.ontology.schema import Modality
 #: What --modality may be.
 ASKED = ("xr", "ct", "both")
 CHUNK = 250
+_TRIES = 30
 
 
 class _Normal:
@@ -103,6 +104,13 @@ class Writer:
             ]
             for name, part in settings.parts.items()
         }
+        rule = settings.prominence
+        self.base = {
+            tag: rule.kinds[entry.kind] * rule.findings.get(tag, rule.families.get(entry.family, 1.0))
+            for tag, entry in ontology.findings.items()
+        }
+        names = ("severity", "temporal_change", "certainty", "density")
+        self.factors: list[tuple[str, dict[str, float]]] = [(name, getattr(rule, name)) for name in names]
         known = settings.impression.normal
         summaries = [*known.get("both", ()), *known.get(modality, ())]
         self.summaries = [_Normal(statement, rules) for statement in summaries]
@@ -158,13 +166,10 @@ class Writer:
     def prominence(self, state: State) -> float:
         """Return the weight of a finding in its report, at least 0."""
         rule = self.settings.prominence
-        entry = self.ontology.findings[state["finding"]]
-        weight = rule.kinds[entry.kind]
-        weight *= rule.findings.get(state["finding"], rule.families.get(entry.family, 1.0))
-        weight *= rule.severity.get(state.get("severity", ""), 1.0)
-        weight *= rule.temporal_change.get(state.get("temporal_change", ""), 1.0)
-        weight *= rule.certainty.get(state.get("certainty", ""), 1.0)
-        weight *= rule.density.get(state.get("density", ""), 1.0)
+        weight = self.base[state["finding"]]
+        for name, factors in self.factors:
+            if name in state:
+                weight *= factors.get(state[name], 1.0)
         if "size_mm" in state:
             low, high = rule.size.limits
             weight *= min(high, max(low, (state["size_mm"] / rule.size.reference_mm) ** rule.size.power))
@@ -175,12 +180,19 @@ class Writer:
     def _findings(self, rng: random.Random, page: _Page) -> str:
         positives = self._positives(rng, page)
         labelled = rng.random() < self.settings.labelled_share[self.modality]
-        while True:  # a report of a normal chest has to say something
+        least = 1 if page.states else self.settings.least_normal[self.modality]
+        for left in reversed(range(_TRIES)):  # a report of a normal chest has to say something
             before = list(page.truth), list(page.denied), set(page.named)
             parts = {name: [*positives.get(name, []), *self._normal(rng, name, page)] for name in self.names}
-            if sum(map(len, parts.values())) >= (1 if page.states else 2):
+            said = sum(map(len, parts.values()))
+            if said >= least:
                 break
-            page.truth, page.denied, page.named = before
+            if left:
+                page.truth, page.denied, page.named = before
+            elif not said:
+                raise RadgenError(
+                    "reports.parts: no statement says anything of a normal report; raise a share"
+                )
         if labelled:
             labels = self.settings.parts
             return "\n".join(

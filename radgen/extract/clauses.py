@@ -30,6 +30,11 @@ from radgen.extract.regions import (
 from radgen.extract.subjects import JUDGED, Judgement, Subjects
 
 _HEADS = frozenset(("find", "pronoun"))
+_FINITE = frozenset(("verb", "post_negation"))
+_ALTERNATIVES = frozenset(("or", "versus"))
+#: A denied sign denies what it would suggest; a list of what a differential includes is one hedge.
+_SUGGESTING = frozenset(("suggest", "indicate", "support"))
+_INCLUDING = frozenset(("include", "includes"))
 #: A clause with more items is read in pieces, so that the time stays linear in its length.
 _LONGEST = 200
 
@@ -45,6 +50,10 @@ class _State:
         self.hedge: Item | None = None
         self.dropped: str | None = None
         self.linked: list[list[Mention]] = []
+
+    def open(self) -> bool:
+        """Whether any scope may reach the next mention."""
+        return self.negation is not None or self.certainty is not None or self.dropped is not None
 
 
 class Reader:
@@ -139,33 +148,36 @@ class Reader:
         state: _State,
     ) -> None:
         """Decide whether a mention is denied, hedged or no current finding, from what stands before it."""
+        first, head = starts[number], heads[number]
         group = groups[number]
-        region = items[starts[number] : heads[number]]
+        separators: set[str] = set()
         if number:
-            between = items[heads[number - 1] + 1 : starts[number]]
+            between = items[heads[number - 1] + 1 : first]
             separators = last_separators(between)
-            finite = any(
-                item.kind == "verb" or item.kind == "post_negation" or item.phrase.predicate
-                for item in between
-            )
-            self._continue(items, heads, starts, number, region, separators, finite, state)
-        for item in region:
+            if state.open():
+                self._continue(items, heads, starts, number, between, separators, state)
+        for index in range(first, head):
+            item = items[index]
             kind = item.kind
             if kind == "negation":
                 state.negation = item
                 state.certainty = None
             elif kind == "relation":
-                level = item.attrs["certainty"]
-                state.certainty = level
-                if level == "cannot_exclude":
-                    state.negation = None
+                state.certainty = item.attrs["certainty"]
                 state.hedge = item
+                if state.certainty == "cannot_exclude":
+                    state.negation = None
             elif kind == "history":
                 state.dropped = "historical"
             elif kind == "hypothetical":
                 state.dropped = "hypothetical"
-            elif kind == "there" and state.negation is not None and item.start < state.negation.start:
-                pass
+        if state.open():
+            self._apply(group, state)
+        if state.negation is None and not separators.isdisjoint(_ALTERNATIVES):
+            _alternatives(groups[number - 1], group, state)
+
+    def _apply(self, group: list[Mention], state: _State) -> None:
+        """Let a mention have the scopes that are open."""
         for mention in group:
             if mention.normal:
                 continue
@@ -178,16 +190,6 @@ class Reader:
                     mention.cover(state.hedge)
             if state.dropped and not (state.dropped == "historical" and mention.tag in self.lexicon.events):
                 mention.dropped = state.dropped
-        if number and not state.negation:
-            kinds = last_separators(items[heads[number - 1] + 1 : starts[number]])
-            if kinds & {"or", "versus"}:
-                level = state.certainty or "possible"
-                previous = groups[number - 1]
-                if not any(mention.normal or mention.negated for mention in previous):
-                    for mention in [*previous, *group]:
-                        if mention.certainty is None and mention.tag:
-                            mention.certainty = level
-                    state.certainty = level
 
     def _continue(
         self,
@@ -195,39 +197,36 @@ class Reader:
         heads: list[int],
         starts: list[int],
         number: int,
-        region: list[Item],
+        between: list[Item],
         separators: set[str],
-        finite: bool,
         state: _State,
     ) -> None:
         """End the scopes of the mention before this one that do not reach it."""
+        region = items[starts[number] : heads[number]]
+        kinds = {item.kind for item in region}
+        finite = any(item.kind in _FINITE or item.phrase.predicate for item in between)
         joined = not separators.isdisjoint(("or", "versus", "slash"))
-        fresh = any(item.kind in ("there", "pronoun") for item in region) or "with" in separators
-        relation = any(item.kind == "relation" for item in region)
+        fresh = "there" in kinds or "pronoun" in kinds or "with" in separators
         if state.negation is not None:
-            ends = False
             if joined and not fresh:
                 ends = False
-            elif relation:
-                ends = not any(
-                    "suggest" in item.phrase.words or "indicate" in item.phrase.words for item in region
-                )
-            elif fresh or finite or (not separators & JOINS and separators):
+            elif "relation" in kinds:
+                ends = not any(not _SUGGESTING.isdisjoint(item.phrase.words) for item in region)
+            elif fresh or finite or (separators and separators.isdisjoint(JOINS)):
                 ends = True
-            elif not self._closed(items, heads, starts, number):
-                ends = affirms(region, "and" in separators)
+            else:
+                ends = not self._closed(items, heads, starts, number) and affirms(region, "and" in separators)
             if ends:
                 state.negation = None
         if state.certainty is not None:
-            bare = not any(item.kind in MODIFIERS or item.kind == "det" for item in region)
+            bare = kinds.isdisjoint(MODIFIERS) and "det" not in kinds
+            hedge = state.hedge.phrase.words if state.hedge is not None else ()
             listed = "comma" in separators and (
-                self._closed(items, heads, starts, number, ("or", "and", "versus"))
-                or (
-                    state.hedge is not None
-                    and not {"include", "includes"}.isdisjoint(state.hedge.phrase.words)
-                )
+                not _INCLUDING.isdisjoint(hedge)
+                or self._closed(items, heads, starts, number, ("or", "and", "versus"))
             )
-            if fresh or finite or not (joined or listed or ("and" in separators and bare) or not separators):
+            reaches = joined or listed or ("and" in separators and bare) or not separators
+            if fresh or finite or not reaches:
                 state.certainty = None
                 state.hedge = None
         if state.dropped == "historical" and (fresh or finite or "comma" in separators):
@@ -275,6 +274,17 @@ def _clauses(items: list[Item]) -> Iterator[list[Item]]:
             first = at
     if first < len(items):
         yield items[first:]
+
+
+def _alternatives(first: list[Mention], second: list[Mention], state: _State) -> None:
+    """Hedge both of two alternatives: "atelectasis versus pneumonia"."""
+    if any(mention.normal or mention.negated for mention in first):
+        return
+    level = state.certainty or "possible"
+    for mention in (*first, *second):
+        if mention.certainty is None and mention.tag:
+            mention.certainty = level
+    state.certainty = level
 
 
 def _judged(item: Item, judgement: Judgement) -> list[Mention]:

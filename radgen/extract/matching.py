@@ -64,15 +64,15 @@ class Matcher:
         if _DIGIT.search(tokens.text) or not ORDINALS.isdisjoint(lower):
             masked = quantities(tokens, self.say)
         if not masked:
-            found = self._longest(self.tree, lower, lower)
+            found = _longest(self.tree, lower)
         else:
             keys = list(lower)
             for quantity in masked.values():
                 for index in range(quantity.start, quantity.end):
                     keys[index] = "\u00a4"
-            found = self._longest(self.tree, keys, keys)
+            found = _longest(self.tree, keys)
         if not self.cased_words.isdisjoint(tokens.words):
-            found = _merge(found, self._longest(self.cased, tokens.words, lower))
+            found = _merge(found, _abbreviations(self.cased, tokens.words, lower))
         items = [Item(phrase.kind, phrase, start, end, phrase.attrs) for phrase, start, end in found]
         if masked:
             items = [item for item in items if item.start not in masked]
@@ -80,30 +80,59 @@ class Matcher:
             items.sort(key=lambda item: item.start)
         return items
 
-    @staticmethod
-    def _longest(root: dict[str, Any], words: list[str], other: list[str]) -> list[tuple[Phrase, int, int]]:
-        found = []
-        size = len(words)
-        index = 0
-        while index < size:
-            if words[index] not in root:
-                index += 1
-                continue
-            best, end = _match(root, words, other, index, size)
-            if best is None:
-                index += 1
-                continue
-            for later in range(index + 1, end) if best.find and not best.strong else ():
-                if words[later] in root:
-                    _, far = _match(root, words, other, later, size)
-                    if far - later > end - index:  # "generalized | edema of the subcutaneous tissues"
-                        first, stop = _match(root, words, other, index, later)
-                        if first is not None:
-                            best, end = first, stop
-                        break
+
+def _longest(root: dict[str, Any], words: list[str]) -> list[tuple[Phrase, int, int]]:
+    """Return the longest phrases from left to right."""
+    found = []
+    size = len(words)
+    index = 0
+    while index < size:
+        node = root.get(words[index])
+        if node is None:
+            index += 1
+            continue
+        best = node.get(_END)
+        at = end = index + 1
+        while at < size:
+            node = node.get(words[at])
+            if node is None:
+                break
+            at += 1
+            phrase = node.get(_END)
+            if phrase is not None:
+                best, end = phrase, at
+        if best is None:
+            index += 1
+            continue
+        if end > index + 1 and best.find and not best.strong:
+            best, end = _shorter(root, words, index, best, end)
+        found.append((best, index, end))
+        index = end
+    return found
+
+
+def _shorter(
+    root: dict[str, Any], words: list[str], index: int, best: Phrase, end: int
+) -> tuple[Phrase, int]:
+    """Cut a phrase where a longer one begins inside it: "generalized | edema of the soft tissues"."""
+    for later in range(index + 1, end):
+        if words[later] in root:
+            _, far = _match(root, words, words, later, len(words))
+            if far - later > end - index:
+                first, stop = _match(root, words, words, index, later)
+                return (first, stop) if first is not None else (best, end)
+    return best, end
+
+
+def _abbreviations(root: dict[str, Any], words: list[str], lower: list[str]) -> list[tuple[Phrase, int, int]]:
+    found = []
+    index = 0
+    while index < len(words):
+        best, end = _match(root, words, lower, index, len(words)) if words[index] in root else (None, index)
+        if best is not None:
             found.append((best, index, end))
-            index = end
-        return found
+        index = end if best is not None else index + 1
+    return found
 
 
 def _match(
@@ -133,9 +162,16 @@ def _merge(
     plain: list[tuple[Phrase, int, int]], cased: list[tuple[Phrase, int, int]]
 ) -> list[tuple[Phrase, int, int]]:
     """Put abbreviations over what they cover, unless a longer phrase holds them."""
-    for phrase, start, end in cased:
-        clash = [found for found in plain if found[1] < end and start < found[2]]
-        if all(found[2] - found[1] <= end - start for found in clash):
-            plain = [found for found in plain if found not in clash]
-            plain.append((phrase, start, end))
-    return sorted(plain, key=lambda found: found[1])
+    taken: dict[int, int] = {}
+    for index, (_, start, end) in enumerate(plain):
+        for at in range(start, end):
+            taken[at] = index
+    dropped: set[int] = set()
+    added = []
+    for found in cased:
+        clash = {taken[at] for at in range(found[1], found[2]) if at in taken}
+        if all(plain[index][2] - plain[index][1] <= found[2] - found[1] for index in clash):
+            dropped |= clash
+            added.append(found)
+    kept = [found for index, found in enumerate(plain) if index not in dropped]
+    return sorted([*kept, *added], key=lambda found: found[1])

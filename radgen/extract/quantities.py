@@ -61,6 +61,7 @@ class Quantity:
 def quantities(tokens: Tokens, say: QuantityWords) -> dict[int, Quantity]:
     """Return the quantities of a sentence by their first word."""
     found: dict[int, Quantity] = {}
+    order: list[int] = []
     lower = tokens.lower
     index = 0
     last: Quantity | None = None
@@ -73,11 +74,12 @@ def quantities(tokens: Tokens, say: QuantityWords) -> dict[int, Quantity]:
         if quantity is None:
             index += 1
             continue
-        while last is not None and quantity.start < last.end:
+        if last is not None and quantity.start < last.end:
             quantity.start = last.end
-        for at in [key for key in found if key >= quantity.start]:
-            del found[at]
+        while order and order[-1] >= quantity.start:
+            del found[order.pop()]
         found[quantity.start] = quantity
+        order.append(quantity.start)
         last = quantity if quantity.kind == "size" else last
         index = max(index + 1, quantity.end)
     return found

@@ -6,9 +6,10 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from radgen.extract.clauses import Mention, Reader
-from radgen.extract.lexicon import Lexicon
+from radgen.extract.clauses import Reader
+from radgen.extract.lexicon import Lexicon, Phrase
 from radgen.extract.matching import Item, Matcher
+from radgen.extract.mentions import Mention
 from radgen.extract.places import merge_places
 from radgen.extract.sentences import sentences
 from radgen.extract.tokens import Tokens, tokenize
@@ -18,6 +19,8 @@ from radgen.ontology import FIELDS, Evidence, Finding, Ontology, load_ontology
 _ORDER = {name: index for index, name in enumerate(FIELDS)}
 _PLACE = _ORDER.__getitem__
 _WAYS_BACK = 3
+#: How many earlier findings a new one is compared with, so that the time stays linear.
+_WINDOW = 200
 _LISTING = frozenset(("or", "and", ",", "/"))
 
 #: How many sentences are remembered, and up to which length.
@@ -139,8 +142,8 @@ class RulesExtractor:
         items = self.matcher.items(tokens) if tokens.words else []
         if not items:
             return _NOTHING
-        self._complete(items, tokens)
-        mentions, orphans = self.reader.read(merge_places(items))
+        items = merge_places(self._complete(items, tokens))
+        mentions, orphans = self.reader.read(items)
         starts = tokens.starts
         return (
             [
@@ -155,37 +158,44 @@ class RulesExtractor:
             ],
         )
 
-    def _complete(self, items: list[Item], tokens: Tokens) -> None:
+    def _complete(self, items: list[Item], tokens: Tokens) -> list[Item]:
         """Read "pleural or pericardial effusion" as two findings."""
-        finds = self.lexicon.finds
-        for index, item in enumerate(items):
-            if item.kind != "find" or item.start < 2 or tokens.lower[item.start - 1] not in _LISTING:
+        lower = tokens.lower
+        if _LISTING.isdisjoint(lower):
+            return items
+        extras: dict[int, Item] = {}
+        for item in items:
+            if item.kind != "find" or item.start < 2 or lower[item.start - 1] not in _LISTING:
                 continue
-            words = item.phrase.words
             at = item.start - 1
-            while at >= 1 and tokens.lower[at] in _LISTING:
-                while at >= 1 and tokens.lower[at] in _LISTING:
+            while at >= 1 and lower[at] in _LISTING:
+                while at >= 1 and lower[at] in _LISTING:
                     at -= 1
-                for cut in range(1, len(words)):
-                    other = finds.get((tokens.lower[at], *words[cut:]))
-                    if other and other[0][0] != item.phrase.find[0][0]:
-                        break
-                else:
+                other = self._elliptical(lower[at], item)
+                if other is None or at in extras:
                     break
-                extra = Item("find", self.lexicon.phrases[(tokens.lower[at], *words[cut:])], at, at + 1, {})
-                items[:] = sorted(
-                    [old for old in items if not (old.start <= at < old.end)] + [extra],
-                    key=lambda old: old.start,
-                )
+                extras[at] = Item("find", other, at, at + 1, {})
                 at -= 1
-            if len(items) <= index:
-                break
+        if not extras:
+            return items
+        kept = [item for item in items if extras.keys().isdisjoint(range(item.start, item.end))]
+        return sorted([*kept, *extras.values()], key=lambda item: item.start)
+
+    def _elliptical(self, word: str, item: Item) -> Phrase | None:
+        """Return what a word names with the last words of a finding: "pleural (effusion)"."""
+        words = item.phrase.words
+        for cut in range(1, len(words)):
+            other = self.lexicon.phrases.get((word, *words[cut:]))
+            if other is not None and other.find and other.find[0][0] != item.phrase.find[0][0]:
+                return other
+        return None
 
     def _records(self, mention: Mention) -> list[Record]:
         """Return the states of a mention: one for each of its places."""
-        state: Record = {}
-        if mention.tag:
-            state["finding"] = mention.tag
+        state: Record = {"finding": mention.tag} if mention.tag else {}
+        if not mention.attrs and not mention.places and not mention.certainty and not mention.site:
+            state["presence"] = "absent" if mention.negated else "present"
+            return [state]
         attrs = dict(mention.attrs)
         presence = "absent" if mention.negated else "present"
         certainty = mention.certainty
@@ -224,12 +234,12 @@ def _append(found: list[tuple[Record, Span]], record: Record, span: Span, defini
                     found[index] = _ordered({**record, **earlier}), _around(place, span)
                     return
                 break
-    for earlier, _ in found:
+    for index in range(max(0, len(found) - _WINDOW), len(found)):
+        earlier = found[index][0]
         if record == earlier:
             return
-    for earlier, _ in found[first:]:  # "compression fracture with loss of height"
-        if len(record) <= 2 and record.items() <= earlier.items():
-            return
+        if index >= first and len(record) <= 2 and record.items() <= earlier.items():
+            return  # "compression fracture with loss of height"
     found.append((record, span))
 
 

@@ -19,7 +19,7 @@ from radgen.errors import OntologyError, RadgenError
 from radgen.extract.readers import REPORT_COLUMNS, Report, open_reports
 from radgen.extract.rules import default_extractor
 from radgen.generators.report_rules import Rules
-from radgen.generators.report_settings import load_settings
+from radgen.generators.report_settings import check_reports, load_settings
 from radgen.generators.reports import SyntheticReports, synthetic_reports
 from radgen.ontology import Finding
 from radgen.ontology.load import load_ontology
@@ -301,6 +301,25 @@ def test_mistakes_in_the_users_file(tmp_path: Path, text: str, said: str) -> Non
     with pytest.raises((OntologyError, RadgenError)) as caught:
         SyntheticReports(load_ontology([file]))
     assert said in str(caught.value)
+    assert "frames" in text or check_reports(file) == str(caught.value).splitlines()
+
+
+def test_ontology_check_reports_every_mistake_of_the_section(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("words: 3\nreports:\n  normal_share: 2\n  again_shar: 0.1\n")
+    command = [sys.executable, "-m", "radgen", "ontology", "check", str(file)]
+    result = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    assert result.returncode == 2
+    for line in ("mine.yaml:1: words", "mine.yaml:3: normal_share", "mine.yaml:4: again_shar"):
+        assert line in result.stderr
+    assert "did you mean 'again_share'?" in result.stderr
+    file.write_text("reports:\n  again_share: 0.1\n")
+    result = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    assert (result.returncode, result.stdout) == (0, f"{file}: no mistakes\n")
 
 
 @pytest.mark.parametrize(

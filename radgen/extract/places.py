@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from radgen.extract.matching import Item
 
+#: How far a list of places is followed, in items.
+_LONGEST_LIST = 40
+
 Place = tuple[str | None, str | None, str | None]
 _JOINS = frozenset(("and", "or", "slash", "versus"))
 
@@ -110,7 +113,7 @@ def _conjunct_end(items: list[Item], start: int) -> int:
 
 def _listed(items: list[Item], at: int) -> bool:
     """Whether a comma list of places goes on to an "and"."""
-    size = len(items)
+    size = min(len(items), at + _LONGEST_LIST)
     while at < size:
         if items[at].kind in ("and", "or"):
             return (

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Protocol
 
-import orjson
+from orjson import dumps
 
 from radgen.generators import contexts as ctx
 from radgen.generators.blocks import (
@@ -17,9 +19,9 @@ from radgen.generators.blocks import (
     Text,
     context_hash,
     digest,
+    make_row,
     ordered,
-    overlap,
-    row_id,
+    row_id_of,
     split_plan,
 )
 from radgen.generators.contexts import Fields
@@ -28,7 +30,12 @@ from radgen.generators.levels import Triple, TriplePicker, values
 from radgen.generators.splits import Split, Splitter
 from radgen.ontology.load import Ontology
 from radgen.ontology.schema import Term
-from radgen.templates.realiser import Realiser
+from radgen.templates.realiser import Realiser, overlap
+
+#: How many pickers are kept: enough for every axis but size, whose values are drawn anew for each block.
+MOST_PICKERS = 2000
+#: How many triples are tried for a row of a small split.
+SMALL_TRIES = 5
 
 
 class Picker(Protocol):
@@ -63,7 +70,7 @@ class Contrasts:
     """
 
     family = "contrasts"
-    columns = (
+    columns: tuple[str, ...] = (
         "anchor",
         "positive",
         "negative",
@@ -77,7 +84,7 @@ class Contrasts:
         "context",
         "phrasings",
     )
-    texts = ("anchor", "positive", "negative")
+    texts: tuple[str, ...] = ("anchor", "positive", "negative")
 
     def __init__(
         self, ontology: Ontology, realiser: Realiser, name: str, seed: int, holdout: Holdout | None = None
@@ -140,7 +147,7 @@ class Contrasts:
 
     def weight(self, tag: str) -> float:
         """How often a finding is drawn: its frequency in reports, damped so that rare ones are seen."""
-        return float(sum(self.ontology.findings[tag].frequency.values()) + 100) ** 0.5
+        return math.sqrt(sum(self.ontology.findings[tag].frequency.values()) + 100)
 
     def block(self, job: Job) -> Block:
         """Make the rows of one context."""
@@ -158,6 +165,8 @@ class Contrasts:
         block = Block()
         picker = self.pickers.get(key := repr(found))
         if picker is None:
+            if len(self.pickers) >= MOST_PICKERS:
+                self.pickers.clear()
             picker = self.pickers[key] = TriplePicker(ontology, self.name, found)
         for realiser, plan in self.plans(job):
             TripletMaker(self, realiser, rng, modality, states, picker, block).rows(plan)
@@ -173,11 +182,6 @@ class Contrasts:
         if self.holdout is None:
             return [(self.realiser, plan)]
         return self.holdout.plans(self.realiser, self.axis, job.finding, job.context, plan)
-
-    @property
-    def batch(self) -> tuple[int, int]:
-        """How many beginnings and ends of a sentence are drawn at a time."""
-        return (4, 3) if self.only is None else (8, 6)
 
     def capacity(self) -> int:
         """Return the most rows that the contexts of this dataset can give."""
@@ -213,16 +217,18 @@ class TripletMaker:
         self.targets = picker.targets
         self.rng = rng
         self.picker = picker
-        self.pool = Pool(realiser, recipe.splitter, modality, rng, recipe.batch)
-        self.dumped = [orjson.dumps(state) for state in states]
+        self.pool = Pool(realiser, recipe.splitter, modality, rng)
+        self.dumped = [dumps(state) for state in states]
         self.context = context_hash(states[0], recipe.varying).encode() if states else b""
-        self.rests: dict[tuple[int, int, int], bytes] = {}
+        self.rests: dict[Triple, tuple[bytes, blake2b]] = {}
+        self.name = recipe.name.encode()
+        self.small_rows: set[tuple[int, ...]] = set()
         axes = recipe.ontology.axes
         self.limit = axes.max_word_jaccard
         self.trap_share = axes.lexical_trap_share
 
     def rows(self, plan: Sequence[Split]) -> None:
-        """Make a row for each split of the plan: those of train first, the others from what they left over."""
+        """Make a row for each split of the plan: train first, the others from what that left over."""
         pool, rejected, count = self.pool, self.block.rejected, len(plan)
         for index, state in enumerate(self.states):
             if not pool.add(index, state, self.terms[index]):
@@ -231,73 +237,84 @@ class TripletMaker:
         if not self.picker.groups:
             rejected["no two values far enough apart"] += count
             return
-        for index in range(len(self.states)):
-            pool.fill(index, 3 * count // len(self.states))
         for split in plan:
-            triple = self.picker.pick(self.rng)
-            if split != "train":
-                for _ in range(30):
-                    if self._ready(triple, split):
-                        break
-                    triple = self.picker.pick(self.rng)
-            self._row(triple, split)
+            tries = 1 if split == "train" else SMALL_TRIES
+            while tries and not self._row(self._triple(split), split):
+                tries -= 1
+
+    def _triple(self, split: Split) -> Triple:
+        """Draw a triple of values: for a small split one whose texts wait already, if there is any."""
+        triple = self.picker.pick(self.rng)
+        if split != "train":
+            for _ in range(30):
+                if self._ready(triple, split):
+                    break
+                triple = self.picker.pick(self.rng)
+        return triple
 
     def _ready(self, triple: Triple, split: Split) -> bool:
         a, p, n = triple
         has = self.pool.has
         return has(n, split) and (has(a, split, 2) if a == p else has(a, split) and has(p, split))
 
-    def _row(self, triple: Triple, split: Split) -> None:
+    def _row(self, triple: Triple, split: Split) -> bool:
         """Make one row, or count which filter took it."""
         a, p, n = triple
-        pool = self.pool
-        anchor = pool.pop(a) if split == "train" else pool.take(a, split)
+        take, rejected = self.pool.take, self.block.rejected
+        anchor = take(a, split)
         if anchor is None:
-            self.block.rejected["no text in the split"] += 1
-            return
-        mask, limit = anchor[1], self.limit
-        near = 0.0
-
-        def suits(text: Text) -> bool:
-            nonlocal near
-            near = overlap(mask, text[1])
-            return near < limit and text is not anchor
-
-        positive = pool.take(p, split, suits)
+            rejected["no text in the split"] += 1
+            return False
+        mask = anchor[1]
+        positive = take(p, split, mask, self.limit)
         if positive is None:
-            self.block.rejected["word Jaccard of anchor and positive"] += 1
-            return
+            rejected["word Jaccard of anchor and positive"] += 1
+            return False
         negative = None
         if self.rng.random() < self.trap_share:
-            # The negative that shares the most words, so that words alone do not tell it from the positive.
-            negative = pool.nearest(n, split, mask, near)
-        negative = negative or (pool.pop(n) if split == "train" else pool.take(n, split))
+            # A negative that shares more words, so that words alone do not tell it from the positive.
+            negative = self.pool.nearer(n, split, mask, overlap(mask, positive[1]))
+        negative = negative or take(n, split)
         if negative is None:
-            self.block.rejected["no text in the split"] += 1
-            return
-        self.block.rows.append(self._finish(triple, split, anchor, positive, negative))
+            rejected["no text in the split"] += 1
+            return False
+        row = self._finish(triple, split, anchor, positive, negative)
+        if split != "train":  # texts of the small splits are used twice, but never in the same row
+            if row.hashes in self.small_rows:
+                rejected["the same row again"] += 1
+                return False
+            self.small_rows.add(row.hashes)
+        self.block.rows.append(row)
+        return True
 
     def _finish(self, triple: Triple, split: Split, anchor: Text, positive: Text, negative: Text) -> Row:
-        rest = self.rests.get(triple)
-        if rest is None:
-            a, p, n = triple
-            rest = b'"axis":"%b","positive_target":%b,"negative_target":%b,' % (
-                self.recipe.name.encode(),
-                orjson.dumps(self.targets[a][p]),
-                orjson.dumps(self.targets[a][n]),
-            ) + b'"anchor_state":%b,"positive_state":%b,"negative_state":%b,"context":"%b",' % (
-                self.dumped[a],
-                self.dumped[p],
-                self.dumped[n],
-                self.context,
-            )
-            self.rests[triple] = rest
-        texts = b'"anchor":%b,"positive":%b,"negative":%b' % tuple(
-            map(orjson.dumps, (anchor[0], positive[0], negative[0]))
+        rest, begun = self.rests.get(triple) or self._rest(triple)
+        text_a, _, frame_a, hash_a = anchor
+        text_p, _, frame_p, hash_p = positive
+        text_n, _, frame_n, hash_n = negative
+        texts = b'"anchor":%b,"positive":%b,"negative":%b' % (dumps(text_a), dumps(text_p), dumps(text_n))
+        frames = b'"phrasings":' + dumps([frame_a, frame_p, frame_n])
+        found = row_id_of(self.name, begun, frames + b"," + texts)
+        line = b'{%b,"id":"%b",%b%b}' % (texts, found, rest, frames)
+        return make_row((split, line, (hash_a, hash_p, hash_n)))
+
+    def _rest(self, triple: Triple) -> tuple[bytes, blake2b]:
+        """Return the members of a row that all rows of a triple share, and their hash."""
+        a, p, n = triple
+        rest = (
+            b'"axis":"%b","positive_target":%b,"negative_target":%b,'
+            b'"anchor_state":%b,"positive_state":%b,"negative_state":%b,"context":"%b",'
+        ) % (
+            self.name,
+            dumps(self.targets[a][p]),
+            dumps(self.targets[a][n]),
+            self.dumped[a],
+            self.dumped[p],
+            self.dumped[n],
+            self.context,
         )
-        rest += b'"phrasings":%b' % orjson.dumps((anchor[2], positive[2], negative[2]))
-        line = b'{%b,"id":"%b",%b}' % (texts, row_id(self.recipe.name, texts, rest), rest)
-        return Row(split, line, (anchor[3], positive[3], negative[3]))
+        self.rests[triple] = rest, blake2b(rest, digest_size=8)
+        return self.rests[triple]
 
 
 def schedule(recipe: Contrasts) -> Iterator[Job]:

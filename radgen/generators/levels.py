@@ -1,4 +1,4 @@
-"""What varies: for each axis, triples (anchor, positive, negative) with a wide enough target gap."""
+"""What varies: for each axis, triples (anchor, positive, negative) of values far enough apart."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from radgen.generators.contexts import Fields, count_words, lobes, second_dimension, sizes, zones
 from radgen.ontology.distance import axis_target
 from radgen.ontology.load import Ontology
+from radgen.ontology.schema import Axis
 
 Triple = tuple[int, int, int]
 #: How often pairs with "resolved" stand again in the draw of pairs of changes.
@@ -115,53 +116,61 @@ class TriplePicker:
         states = [dict(value) for value in found]
         gap = ontology.axes.min_target_gap
         count = len(states)
-        self.targets = [[axis_target(spec, ontology.anatomy, a, b) for b in states] for a in states]
+        self.targets = _targets(ontology, spec, states)
+        mix = ontology.axes.controlled.get(axis)
         self.match_share = ontology.axes.match_share
-        self.positives: dict[tuple[int, int], list[int]] = {}
-        groups: dict[Any, list[tuple[int, int]]] = {}
+        groups: dict[Any, list[tuple[int, int, list[int]]]] = {}
         for a, n in itertools.permutations(range(count), 2):
             row = self.targets[a]
-            if row[a] - row[n] < gap:
+            far = row[n] + gap
+            if row[a] < far:
                 continue
-            nearer = [
-                p for p in range(count) if p not in (a, n) and row[p] - row[n] >= gap and row[p] < row[a]
-            ]
-            self.positives[a, n] = nearer
-            groups.setdefault(self._group(ontology, states[a], states[n]), []).append((a, n))
-        self.groups = sorted(groups.items(), key=lambda item: repr(item[0]))
+            nearer = [] if mix else [p for p in range(count) if far <= row[p] < row[a] and p != a]
+            groups.setdefault(self._group(ontology, states[a], states[n]) or (a, n), []).append(
+                (a, n, nearer)
+            )
+        #: By group: anchor, negative, and the positives that are nearer than the negative.
+        self.groups = list(groups.values())
         if axis == "temporal_change":
             # What has resolved has no certainty and no count: few contexts can state it.
-            self.groups += [group for group in self.groups if "'resolved'" in repr(group[0])] * RESOLVED_AGAIN
-        mix = ontology.axes.controlled.get(axis)
-        weights = dict(mix.mix) if mix else None
+            self.groups += [
+                pairs
+                for pairs in groups.values()
+                if any("resolved" in (states[i][axis] for i in (a, n)) for a, n, _ in pairs)
+            ] * RESOLVED_AGAIN
+        self.weights: list[float] | None = None
         if spec.kind == "side":
-            weights = dict(weights or {"opposite": 0.6, "bilateral": 0.4})
-            self.weights = [float(weights[name]) for name, _ in self.groups]
-        else:
-            self.weights = [1.0] * len(self.groups)
-        self.even = len(set(self.weights)) <= 1
-        self.only_match = mix is not None
+            weights = dict(mix.mix if mix else {"opposite": 0.6, "bilateral": 0.4})
+            self.weights = [float(weights[name]) for name in groups]
 
     def _group(self, ontology: Ontology, a: Mapping[str, Any], n: Mapping[str, Any]) -> Any:
-        """What the draw is even over: the pair of levels, of ranks, or the relation of sides."""
+        """What the draw is even over: pairs of ranks, or the relation of sides; None for pairs of levels."""
         spec = ontology.axis(self.axis)
         if spec.kind == "side":
             return "bilateral" if "bilateral" in (a["laterality"], n["laterality"]) else "opposite"
         if spec.kind == "location":
             return (a.get("zone") or a.get("lobe"), n.get("zone") or n.get("lobe"))
-        return repr(sorted(a.items())), repr(sorted(n.items()))
+        return None
 
     def pick(self, rng: random.Random) -> Triple:
-        """Return indices of the anchor's, positive's and negative's values; ``groups`` is not empty."""
-        if self.even:
-            _, pairs = self.groups[int(rng.random() * len(self.groups))]
+        """Return indices of the anchor's, positive's and negative's value; ``groups`` must not be empty."""
+        draw, groups = rng.random, self.groups
+        if self.weights is None:
+            pairs = groups[int(draw() * len(groups))]
         else:
-            _, pairs = rng.choices(self.groups, self.weights)[0]
-        a, n = pairs[int(rng.random() * len(pairs))]
-        nearer = self.positives[a, n]
-        if not nearer or self.only_match or rng.random() < self.match_share:
+            pairs = rng.choices(groups, self.weights)[0]
+        a, n, nearer = pairs[int(draw() * len(pairs)) if len(pairs) > 1 else 0]
+        if not nearer or draw() < self.match_share:
             return a, a, n
-        return a, nearer[int(rng.random() * len(nearer))], n
+        return a, nearer[int(draw() * len(nearer))], n
+
+
+def _targets(ontology: Ontology, spec: Axis, states: Sequence[Mapping[str, Any]]) -> list[list[float]]:
+    """Return the target of every state against every other; it is symmetric."""
+    out = [[1.0] * len(states) for _ in states]
+    for a, b in itertools.combinations(range(len(states)), 2):
+        out[a][b] = out[b][a] = axis_target(spec, ontology.anatomy, states[a], states[b])
+    return out
 
 
 __all__ = ["Triple", "TriplePicker", "ordinal_values", "sizes", "values"]

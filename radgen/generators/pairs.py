@@ -229,7 +229,7 @@ class _PairMaker:
         self.rng = rng
         self.states = states
         self.block = block
-        self.pool = Pool(realiser, recipe.splitter, modality, rng, recipe.batch)
+        self.pool = Pool(realiser, recipe.splitter, modality, rng)
         self.dumped = [orjson.dumps(state) for state in states]
         self.context = context_hash(states[0], recipe.varying) if states else ""
         self.weights = recipe.fifth_weights
@@ -275,7 +275,7 @@ class _PairMaker:
 
     def _row(self, i: int, j: int, split: Split) -> None:
         first = self.pool.take(i, split)
-        second = self.pool.take(j, split, lambda text: text is not first) if first else None
+        second = self.pool.take(j, split, other=first) if first else None
         if first is None or second is None:
             self.block.rejected["no text in the split"] += 1
             return
@@ -298,5 +298,6 @@ class _PairMaker:
                 "phrasings": (first[2], second[2]),
             }
         )[1:-1]
-        line = b'{%b,"id":"%b",%b}' % (texts, row_id(self.recipe.name, texts, rest), rest)
+        found = row_id(self.recipe.name, texts, rest)
+        line = b'{%b,"id":"%b",%b}' % (texts, found, rest)
         return Row(split, line, (first[3], second[3]))

@@ -4,32 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from radgen.ontology.schema import Site
 from radgen.templates.phrasings import Frame, Words, agree
 
 Place = tuple[str | None, str | None, str | None]
+#: Groups of one field whose value is a word.
+WORD_GROUPS = ("certainty", "temporal_change", "severity", "distribution", "margin", "density")
 
 
 def group_values(state: Mapping[str, Any], further: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the groups that a state states, with what decides their forms.
+    """Return the groups that a state states, each with what decides its forms.
 
-    Sizes and integer counts are reduced to their kind, so that all states of one kind share plans.
+    A size is its kind with both dimensions (the second 0 where there is none), a count the number or the
+    category, a place its side, lobe and zone; the rest are their words.
 
     Args:
         further: groups of a user's phrasings, each a field of its own.
     """
-    values: dict[str, Any] = {}
-    for name in ("certainty", "temporal_change", "severity", "distribution", "margin", "density", *further):
-        if state.get(name) is not None:
-            values[name] = state[name]
+    words = (*WORD_GROUPS, *further)
+    values: dict[str, Any] = {name: state[name] for name in words if state.get(name) is not None}
     if state.get("count") is not None:
-        values["count"] = "one" if state["count"] == 1 else "some"
+        values["count"] = state["count"]
     elif state.get("count_category") is not None:
         values["count"] = state["count_category"]
     if state.get("size_mm") is not None:
-        values["size"] = "dims" if state.get("size_dims_mm") else state.get("size_comparator", "plain")
+        dims = state.get("size_dims_mm")
+        kind = "dims" if dims else state.get("size_comparator", "plain")
+        values["size"] = (kind, *dims[:2]) if dims else (kind, state["size_mm"], 0.0)
     place = (state.get("laterality"), state.get("lobe"), state.get("zone"))
     if any(place):
         values["place"] = place
@@ -47,36 +50,26 @@ def centimetres(value: float) -> str:
     return text + "0" if text.endswith(".") else text
 
 
-def own_forms(words: Words, state: Mapping[str, Any]) -> dict[str, dict[str, list[str]]]:
-    """Return the forms of a state's size and integer count, by group and position."""
-    out: dict[str, dict[str, list[str]]] = {}
-    if state.get("size_mm") is not None:
-        kind = "dims" if state.get("size_dims_mm") else state.get("size_comparator", "plain")
-        first, second = (state.get("size_dims_mm") or [state["size_mm"], 0.0])[:2]
-        slots = {
-            "mm": millimetres(first),
-            "cm": centimetres(first),
-            "mm2": millimetres(second),
-            "cm2": centimetres(second),
-        }
-        forms = words.size_forms.get(kind, {})
-        out["size"] = {
-            position: [text.format(**slots) for text in texts] for position, texts in forms.items()
-        }
-    if state.get("count") is not None:
-        count = state["count"]
-        if count == 1:
-            out["count"] = {position: list(texts) for position, texts in words.number_forms.one.items()}
-        else:
-            names = words.number_forms.words
-            word = names[count] if count < len(names) else str(count)
-            slots = {"word": word, "digit": str(count)}
-            shapes = {name: getattr(words.number_forms, name) for name in ("adj", "post", "pred")}
-            out["count"] = {
-                position: list(dict.fromkeys(text.format(**slots) for text in texts))
-                for position, texts in shapes.items()
-            }
-    return out
+def size_forms(words: Words, size: tuple[str, float, float], position: str) -> list[str]:
+    """Return how a size (its kind and both dimensions in millimetres) is said in a position."""
+    kind, first, second = size
+    slots = {
+        "mm": millimetres(first),
+        "cm": centimetres(first),
+        "mm2": millimetres(second),
+        "cm2": centimetres(second),
+    }
+    return [text.format(**slots) for text in words.size_forms.get(kind, {}).get(position, [])]
+
+
+def number_forms(words: Words, count: int, position: str) -> list[str]:
+    """Return how an integer count is said in a position."""
+    forms = words.number_forms
+    if count == 1:
+        return list(forms.one.get(position, []))
+    word = forms.words[count] if count < len(forms.words) else str(count)
+    shapes = {"adj": forms.adj, "post": forms.post, "pred": forms.pred}.get(position, [])
+    return list(dict.fromkeys(text.format(word=word, digit=count) for text in shapes))
 
 
 def attach(texts: Sequence[str], position: str, *, comma: bool = False, definite: bool = False) -> list[str]:
@@ -94,43 +87,40 @@ def attach(texts: Sequence[str], position: str, *, comma: bool = False, definite
     return list(texts)
 
 
-@dataclass(frozen=True)
-class Meaning:
-    """What a state says of each group, and of what: all that decides which forms suit it.
+class Meaning(NamedTuple):
+    """What is said of one group, and of what: all that decides which forms suit it.
 
     Attributes:
+        group: the group of fields.
+        value: what the state gives for it (`group_values`).
         classes: classes of the finding (``for`` in ``words.yaml``).
-        site: where it sits; decides how a side is said.
         plural: the number of the noun phrase.
-        values: by group, what it states (sizes and integer counts by their kind only).
+        site: where the finding sits; decides how a side is said.
     """
 
+    group: str
+    value: Any
     classes: frozenset[str]
-    site: Site | None
     plural: bool
-    values: dict[str, Any]
+    site: Site | None
 
-    def forms(self, words: Words, group: str, position: str) -> list[str]:
-        """Return the forms of a group in a position, without what attaches them.
+    def forms(self, words: Words, position: str) -> list[str]:
+        """Return the forms in a position, without what attaches them."""
+        if self.group == "place":
+            return place_forms(words, self.value, self.site, position)
+        if self.group == "size":
+            texts = size_forms(words, self.value, position)
+        elif self.group == "count" and isinstance(self.value, int):
+            texts = number_forms(words, self.value, position)
+        else:
+            found = words.words.get(self.group, {}).get(self.value, {}).get(position, [])
+            return [form.say(self.plural) for form in found if form.suits(self.classes, self.plural)]
+        return [agree(text, self.plural) for text in texts]
 
-        Sizes and integer counts give their patterns: enough to know whether there are any.
-        """
-        value = self.values[group]
-        if group == "size":
-            return words.size_forms.get(value, {}).get(position, [])
-        if group == "place":
-            return place_forms(words, value, self.site, position)
-        if group == "count" and value in ("one", "some"):
-            if value == "one":
-                return words.number_forms.one.get(position, [])
-            return list(getattr(words.number_forms, position, []))
-        found = words.words.get(group, {}).get(value, {}).get(position, [])
-        return [form.say(self.plural) for form in found if form.suits(self.classes, self.plural)]
-
-    def positions(self, words: Words, group: str) -> tuple[str, ...]:
-        """Return the positions in which a group can be said; ``adj.the`` is an adjective after "the"."""
-        found = [name for name in POSITIONS if self.forms(words, group, name)]
-        if "adj" in found and attach(self.forms(words, group, "adj"), "adj", definite=True):
+    def positions(self, words: Words) -> tuple[str, ...]:
+        """Return the positions in which it can be said; ``adj.the`` is an adjective after "the"."""
+        found = [name for name in POSITIONS if self.forms(words, name)]
+        if "adj" in found and attach(self.forms(words, "adj"), "adj", definite=True):
             found.append("adj.the")
         return tuple(found)
 

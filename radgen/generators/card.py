@@ -42,15 +42,16 @@ def features(
     Args:
         columns: the columns in order.
         struct: for columns that are objects of numbers, their keys.
-        kinds: for columns that their name does not tell: "states" (a list of states), "number", "truth", "texts".
+        kinds: for columns that their name does not tell: "states" (a list of states), "texts", "numbers",
+            "number", "truth".
     """
     out: list[dict[str, Any]] = []
     for name in columns:
         kind = (kinds or {}).get(name)
         if kind == "states":
             out.append({"name": name, "list": state_features()})
-        elif kind == "texts":
-            out.append({"name": name, "list": "string"})
+        elif kind in ("texts", "numbers"):
+            out.append({"name": name, "list": "string" if kind == "texts" else "float64"})
         elif kind is not None:
             out.append(_column(name, {"number": _NUMBER, "truth": {"dtype": "bool"}}[kind]))
         elif name in ("state1", "state2") or name.endswith("_state"):

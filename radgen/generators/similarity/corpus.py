@@ -108,14 +108,16 @@ class Ownership:
             return SPLITS[self.owner[at]]
         return self._new.get(value)
 
-    def claim(self, text: str, split: Split) -> bool:
-        """Whether a text may stand in a split; a new one then belongs to it."""
+    def claim_new(self, text: str, split: Split) -> bool:
+        """Whether a text that was made just now may stand in a split: it was not made before, and is no other's.
+
+        It belongs to the split from then on.
+        """
         value = text_hash(text)
-        owner = self.of(value)
-        if owner is None:
-            self._new[value] = split
-            return True
-        return owner == split
+        if value in self._new or self.of(value) not in (None, split):
+            return False
+        self._new[value] = split
+        return True
 
 
 @dataclass

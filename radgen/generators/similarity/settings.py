@@ -64,12 +64,25 @@ class PerturbSettings(Strict):
     tries: Annotated[int, Field(ge=1)]
 
 
+class SeverityScales(Strict):
+    """Words by level, from trace to severe."""
+
+    degree: list[Annotated[list[str], Field(min_length=4, max_length=4)]]
+    amount: list[Annotated[list[str], Field(min_length=4, max_length=4)]]
+
+
 class DiscrepancySettings(Strict):
     """Discrepancies: words that are exchanged, factors of sizes, tries."""
 
+    per_report: Positive
+    kinds: list[str]
+    controls: list[str]
     size_factors: list[Positive]
-    temporal: list[list[str]]
-    severity: list[list[str]]
+    severity: SeverityScales
+    temporal: list[Annotated[list[str], Field(min_length=2, max_length=2)]]
+    verbs: list[str]
+    denial: list[str]
+    statement: list[str]
     dependent: list[str]
     tries: Annotated[int, Field(ge=1)]
 

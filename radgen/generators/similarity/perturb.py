@@ -1,0 +1,316 @@
+"""Perturbations of sections: reordered (target 1.0), findings added, findings omitted (spec §5)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import orjson
+
+from radgen.errors import DatasetError
+from radgen.generators.radsim.policy import clean_states
+from radgen.generators.similarity.folder import MadeFromReports, Spec, existing, identity, line_of, write
+from radgen.generators.similarity.make import ReportOrder
+from radgen.generators.similarity.sections import (
+    Block,
+    Reader,
+    Section,
+    Sections,
+    joined,
+    keys,
+    read_sections,
+    row_random,
+)
+from radgen.generators.similarity.settings import PerturbSettings, settings
+from radgen.generators.splits import SPLITS, Split, Splitter, normalise
+
+COLUMNS = (
+    "sentence1",
+    "sentence2",
+    "score",
+    "id",
+    "family",
+    "level",
+    "kind",
+    "changed",
+    "state1",
+    "state2",
+    "findings",
+    "prominence",
+    "report1",
+)
+DESCRIPTIONS = {
+    "sentence1": "a section of a report",
+    "sentence2": "the same section, reordered, with sentences of other reports, or with sentences left out",
+    "score": "1 for the same in another order; k/(k+n) for n findings added to k; else the share of prominence kept",
+    "family": "perturbation",
+    "level": "findings or impression",
+    "kind": "reordered, added or omitted",
+    "changed": "the sentences that were added or left out",
+    "state1": "what the section states: a list of canonical findings",
+    "state2": "what the perturbed section states",
+    "findings": "findings that the weights are for; empty unless something was left out",
+    "prominence": "weight of each of these findings in the report",
+    "report1": "id of the report",
+}
+
+
+@dataclass
+class Perturbed:
+    """One perturbed section."""
+
+    kind: str
+    text: str
+    score: float
+    blocks: list[Block]
+    changed: list[str] = field(default_factory=list)
+    weights: dict[str, float] = field(default_factory=dict)
+
+
+def addition_target(k: int, n: int) -> float:
+    """Return the tag Jaccard of a section with k findings and the same with n more: k / (k + n).
+
+    >>> addition_target(4, 2)
+    0.6666666666666666
+    """
+    return k / (k + n)
+
+
+def retention(weights: dict[str, float], kept: set[str]) -> float:
+    """Return the share of prominence that is kept.
+
+    >>> retention({"pneumothorax": 3.0, "scarring": 1.0}, {"pneumothorax"})
+    0.75
+    """
+    total = sum(weights.values())
+    return sum(weight for tag, weight in weights.items() if tag in kept) / total if total else 1.0
+
+
+def reorder(section: Section, rng: Random) -> Perturbed | None:
+    """Shuffle the blocks of a section; None where it has only one."""
+    if len(section.blocks) < 2:
+        return None
+    blocks = list(section.blocks)
+    for _ in range(4):
+        rng.shuffle(blocks)
+        if [block.text for block in blocks] != [block.text for block in section.blocks]:
+            return Perturbed("reordered", joined(blocks), 1.0, blocks)
+    return None
+
+
+def add(
+    section: Section, pool: list[Block], aim: float, rng: Random, options: PerturbSettings
+) -> Perturbed | None:
+    """Add sentences of other reports with findings that the section does not name, about to the aimed target."""
+    mine = {tag for block in section.blocks for tag in block.tags}
+    named = {tag for block in section.blocks for tag in block.named}
+    k = len(mine)
+    if not k or not pool:
+        return None
+    wanted = max(1, min(options.most_added, round(k * (1 - aim) / aim)))
+    blocks, changed, new = list(section.blocks), [], set[str]()
+    for _ in range(options.tries):
+        block = pool[int(rng.random() * len(pool))]
+        if block.named & (named | new) or len(new) + len(block.tags) > wanted:
+            continue
+        blocks.insert(int(rng.random() * (len(blocks) + 1)), block)
+        changed.append(block.text)
+        new |= block.tags
+        if len(new) == wanted:
+            break
+    score = addition_target(k, len(new))
+    if not new or not options.low <= score <= options.high:
+        return None
+    return Perturbed("added", joined(blocks), score, blocks, changed)
+
+
+def omit(section: Section, aim: float, rng: Random, options: PerturbSettings) -> Perturbed | None:
+    """Leave sentences out until about the aimed share of prominence is kept."""
+    if len(section.blocks) < 2:
+        return None
+    order = [index for index, block in enumerate(section.blocks) if block.states]
+    rng.shuffle(order)
+    gone: set[int] = set()
+    best: tuple[float, set[int]] | None = None
+    for index in order:
+        trial = gone | {index}
+        left = {tag for at, block in enumerate(section.blocks) if at not in trial for tag in block.named}
+        score = retention(section.weights, left)
+        if not left or score < options.low:
+            continue
+        gone = trial
+        if score <= options.high and (best is None or abs(score - aim) < abs(best[0] - aim)):
+            best = (score, set(gone))
+        if score <= aim:
+            break
+    if best is None:
+        return None
+    score, gone = best
+    blocks = [block for at, block in enumerate(section.blocks) if at not in gone]
+    changed = [section.blocks[at].text for at in sorted(gone)]
+    return Perturbed("omitted", joined(blocks), score, blocks, changed, dict(section.weights))
+
+
+class Perturber:
+    """Makes the rows of a dataset of perturbations, split by split."""
+
+    def __init__(self, made: Sections, reader: Reader | None, seed: int) -> None:
+        self.made, self.reader, self.seed = made, reader, seed
+        self.options = settings().perturb
+        self.rejected: Counter[str] = Counter()
+        self.kinds: Counter[str] = Counter()
+        self.short: dict[str, tuple[int, int]] = {}
+        self._above = 0
+
+    def rows(self, quotas: dict[Split, int], name: str) -> Iterator[tuple[Split, bytes]]:
+        """Yield the rows; what is missing of a quota is in ``short`` afterwards."""
+        for split in SPLITS:
+            reordered = round(quotas[split] * self.options.reordered_share)
+            yield from self._fill(split, "reordered", reordered, name)
+            yield from self._fill(split, "corrupted", quotas[split] - reordered, name)
+
+    def _fill(self, split: Split, what: str, quota: int, name: str) -> Iterator[tuple[Split, bytes]]:
+        """Go over the sections of a split again and again until the quota is full or nothing new comes."""
+        made, turn = 0, 0
+        sections = self.made.sections[split]
+        while made < quota:
+            before = made
+            for section in sections:
+                if made == quota:
+                    break
+                rng = row_random("perturb", self.seed, what, turn, section.report, section.name)
+                found = self._one(section, split, what, rng)
+                if found is not None:
+                    made += 1
+                    self.kinds[found.kind] += 1
+                    yield split, _line(section, found, name)
+            turn += 1
+            if made == before:
+                break
+        if made < quota:
+            self.short[f"{split}, {what}"] = (made, quota)
+
+    def _one(self, section: Section, split: Split, what: str, rng: Random) -> Perturbed | None:
+        options = self.options
+        if what == "reordered":
+            found = reorder(section, rng)
+        else:
+            # Targets are drawn from the half that has fewer so far: the median stays where it is asked for.
+            low, high = (options.low, options.median) if self._above > 0 else (options.median, options.high)
+            aim = low + (high - low) * rng.random()
+            found = None
+            if rng.random() < options.addition_share:
+                found = add(section, self.made.pool[split], aim, rng, options)
+            found = found or omit(section, aim, rng, options)
+        if found is None:
+            self.rejected["no such change of this section"] += 1
+            return None
+        if normalise(found.text) == normalise(section.text):
+            self.rejected["the same text"] += 1
+            return None
+        states = [state for block in found.blocks for state in block.states]
+        if self.reader is not None and self.reader.keys(found.text, section.name) != keys(states):
+            self.rejected["reads differently when put together"] += 1
+            return None
+        if not self.made.ownership.claim_new(found.text, split):
+            self.rejected["its string belongs to another split, or was made before"] += 1
+            return None
+        if found.kind != "reordered":
+            self._above += 1 if found.score > options.median else -1
+        return found
+
+
+def _line(section: Section, found: Perturbed, name: str) -> bytes:
+    states = [state for block in found.blocks for state in block.states]
+    texts = {
+        "sentence1": orjson.dumps(section.text),
+        "sentence2": orjson.dumps(found.text),
+        "score": orjson.dumps(found.score),
+    }
+    rest: dict[str, Any] = {
+        "family": "perturbation",
+        "level": section.name,
+        "kind": found.kind,
+        "changed": found.changed,
+        "state1": clean_states(section.states),
+        "state2": clean_states(states),
+        "findings": list(found.weights),
+        "prominence": list(found.weights.values()),
+        "report1": section.report,
+    }
+    return line_of(name, texts, rest)
+
+
+def make_perturbations(
+    order: ReportOrder,
+    out: Path,
+    *,
+    force: bool = False,
+    progress: Callable[[int], None] = lambda _: None,
+) -> MadeFromReports:
+    """Write perturbation pairs to ``out/perturbation/sections``.
+
+    Raises:
+        DatasetError: there are fewer rows than ``--n`` asks for, or nothing can be written.
+    """
+    if order.truth:
+        raise DatasetError("--truth: perturbations need to know where in the text a finding is; leave it out")
+    policy, sources, options = order.policy(), order.digests(), settings().perturb
+    spec = Spec(
+        family="perturbation",
+        name="sections",
+        command=order.command("perturb"),
+        seed=order.seed,
+        columns=COLUMNS,
+        texts=("sentence1", "sentence2"),
+        label="score",
+        kinds=dict.fromkeys(("state1", "state2"), "states")
+        | {"changed": "texts", "findings": "texts", "prominence": "numbers"},
+        target="score",
+        about="Sections of reports against themselves: in another order, with findings added, with findings left out.",
+        descriptions=DESCRIPTIONS,
+    )
+    fingerprint = identity(spec, policy, order.rows, sources)
+    if found := existing(out, spec, fingerprint, force):
+        return found
+    reads = order.reads(policy)
+    made = read_sections(reads, policy.ontology, progress=progress)
+    reader = Reader(policy.ontology) if order.extracted is None else None
+    perturber = Perturber(made, reader, order.seed)
+    total = order.rows if order.rows is not None else max(1, round(options.per_report * made.total))
+    quotas = Splitter(policy.ontology.axes.splits).quotas(total)
+    perturber.rejected.update(reads.rejected + made.dropped)
+    notes: list[str] = []
+    counts = {"reports": made.total, "sections": sum(map(len, made.sections.values()))}
+    return write(
+        out,
+        spec,
+        fingerprint,
+        checked(perturber, perturber.rows(quotas, spec.name), order, notes, counts),
+        policy,
+        states=reads.states,
+        rejected=perturber.rejected,
+        counts=counts,
+        sources=sources,
+        notes=notes,
+        constants={"perturb": options.model_dump()},
+    )
+
+
+def checked(
+    maker: Any, rows: Iterator[tuple[Split, bytes]], order: ReportOrder, notes: list[str], counts: dict[str, int]
+) -> Iterator[tuple[Split, bytes]]:
+    """Pass rows on; when they are over, say what is missing: an error where rows were asked for by number."""
+    yield from rows
+    counts |= {f"kind {name}": count for name, count in sorted(maker.kinds.items())}
+    if not maker.short:
+        return
+    text = ", ".join(f"{name}: {have:,} of {want:,}" for name, (have, want) in maker.short.items())
+    if order.rows is not None:
+        took = "; ".join(f"{count:,} {reason}" for reason, count in maker.rejected.most_common(3))
+        raise DatasetError(f"these reports give too few rows ({text}; left out: {took})")
+    notes.append(f"fewer rows than the recipe's volume for so many reports: {text}")

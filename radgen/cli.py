@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from radgen import __version__
-from radgen.errors import RadgenError, did_you_mean
+from radgen.errors import RadgenError, did_you_mean, unknown
 
 app = typer.Typer(
     name="radgen",
@@ -183,6 +183,91 @@ def reports(
         source, counts = convert(path, out, rejects, columns=columns, kind=kind, force=force, progress=show)
     for line in summary(source, counts, out, rejects):
         messages().print(line, markup=False)
+
+
+# ---------------------------------------------------------------------------------------------------
+# extract
+
+def _endpoint(help_text: str, *names: str, **more: Any) -> Any:
+    """Return an option of the endpoint backend; they stand together in the help."""
+    return typer.Option(*names, help=help_text, rich_help_panel="The endpoint (--backend openai)", **more)
+
+
+@app.command()
+def extract(
+    reports: Annotated[Path, typer.Argument(help="Reports as JSONL: id, findings, impression.")],
+    out: Annotated[Path, typer.Option(help="The JSONL file to write.")] = Path("extracted.jsonl"),
+    backend: Annotated[str, typer.Option(help="rules (offline) or openai (an endpoint).")] = "rules",
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many reports.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file that is there.")] = False,
+    ontology: OntologyFiles = None,
+    base_url: Annotated[
+        str | None, _endpoint("Where report text may be sent, such as http://127.0.0.1:8000/v1.")
+    ] = None,
+    model: Annotated[str | None, _endpoint("The name that the endpoint serves.")] = None,
+    store: Annotated[
+        Path | None, _endpoint("Where every answer is kept; beside --out if not given.")
+    ] = None,
+    concurrency: Annotated[int | None, _endpoint("The most requests under way at once.", min=1)] = None,
+    timeout: Annotated[float | None, _endpoint("Seconds for one request.", min=0.1)] = None,
+    dry_run: Annotated[
+        bool, _endpoint("Count requests, tokens and cost; send nothing.", "--dry-run")
+    ] = False,
+    max_cost: Annotated[
+        float | None, _endpoint("Stop before the answers cost more (prices in --config).", min=0)
+    ] = None,
+    max_wait: Annotated[
+        float | None, _endpoint("The longest Retry-After that is waited for, seconds.", min=0.001)
+    ] = None,
+    max_outage: Annotated[
+        float | None, _endpoint("Stop if the endpoint is dead for so many seconds.", min=0.001)
+    ] = None,
+    thinking: Annotated[bool, _endpoint("Let the model think first.", "--thinking")] = False,
+    retry_failed: Annotated[bool, _endpoint("Ask for dead letters again.", "--retry-failed")] = False,
+    preflight: Annotated[bool, _endpoint("Look at the server anew.", "--preflight")] = False,
+    allow_remote: Annotated[
+        bool, _endpoint("The host may be outside your network.", "--allow-remote")
+    ] = False,
+    api_key_env: Annotated[
+        str | None, _endpoint("Variable that holds the key; RADGEN_API_KEY if not given.")
+    ] = None,
+    api_key_file: Annotated[Path | None, _endpoint("File that holds the key.")] = None,
+    transport: Annotated[str, _endpoint("aiohttp (fast) or openai (the SDK).")] = "aiohttp",
+    config: Annotated[
+        Path | None, _endpoint("YAML over the packaged endpoint.yaml: prices, waits, sampling.")
+    ] = None,
+    export_batch: Annotated[
+        Path | None, _endpoint("Write what is missing as OpenAI batch files into this folder.")
+    ] = None,
+    import_batch: Annotated[
+        list[Path] | None, _endpoint("Take a file of batch results; may be given again.")
+    ] = None,
+) -> None:
+    """Canonical findings of reports, each with its evidence: by rules, or by a model behind an endpoint."""
+    if backend == "rules":
+        if base_url or export_batch or import_batch:
+            raise RadgenError("--base-url and batch files need --backend openai; add it, or leave them out")
+        from radgen.console import counter, messages
+        from radgen.extract.offline import extract_with_rules
+
+        with counter("reports extracted") as show:
+            count, _ = extract_with_rules(
+                reports, out, ontology_files=ontology or (), limit=limit, force=force, progress=show
+            )
+        messages().print(f"{count:,} reports -> {out}", markup=False)
+        return
+    if backend != "openai":
+        raise RadgenError(unknown("backend", backend, ["rules", "openai"]))
+    from radgen.extract.endpoint.command import Options, extract_with_endpoint
+    from radgen.extract.endpoint.task import ExtractionTask
+    from radgen.ontology import load_ontology
+
+    options = Options(
+        reports, out, base_url, model, store, config, transport, thinking, allow_remote, api_key_env,
+        api_key_file, concurrency, timeout, max_wait, max_outage, max_cost, limit, dry_run, retry_failed,
+        preflight, export_batch, import_batch or (), force,
+    )  # fmt: skip
+    raise typer.Exit(extract_with_endpoint(options, ExtractionTask(load_ontology(ontology or ()))))
 
 
 # ---------------------------------------------------------------------------------------------------
@@ -368,6 +453,32 @@ def explain(
     from rich.console import Console
 
     print_explained(found, Console())
+
+
+# ---------------------------------------------------------------------------------------------------
+# similarity: radsim, pairs, triplets, perturb, discrepancies
+
+
+@app.command()
+def radsim(
+    text_a: Annotated[str, typer.Argument(help="A description.", metavar="TEXT_A")],
+    text_b: Annotated[str, typer.Argument(help="The description to compare it with.", metavar="TEXT_B")],
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")] = False,
+    ontology: OntologyFiles = None,
+) -> None:
+    """Score two texts by what they state, with the table that makes up the score."""
+    from radgen.console import messages
+    from radgen.generators.radsim.show import as_mapping, print_score, scored_texts
+
+    score, notes = scored_texts(text_a, text_b, _files(ontology))
+    for note in notes:
+        messages().print(f"radgen: {note}", markup=False)
+    if json:
+        import orjson
+
+        typer.echo(orjson.dumps(as_mapping(score)).decode())
+    else:
+        print_score(score)
 
 
 # ---------------------------------------------------------------------------------------------------

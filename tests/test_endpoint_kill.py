@@ -21,35 +21,27 @@ from endpoint_server import FaultServer, report, truth
 from radgen.extract.endpoint.request import Requests
 from radgen.extract.endpoint.settings import load_settings
 
-#: The command in a process of its own; what the command line adds is not what is killed here.
-SCRIPT = """
-import sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-from endpoint_runs import task
-from radgen.extract.endpoint.command import Options, extract_with_endpoint
-folder = Path(sys.argv[2])
-chosen = Options(folder / "reports.jsonl", folder / "out.jsonl", base_url=sys.argv[3], model="test-model",
-                 config=folder / "quick.yaml", concurrency=int(sys.argv[4]))
-task()
-print("ready", flush=True)
-sys.exit(extract_with_endpoint(chosen, task()))
-"""
 HERE = Path(__file__).parent
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 
 
+def command(folder: Path, server: FaultServer, concurrency: int) -> list[str]:
+    given = ["--backend", "openai", "--base-url", server.url, "--model", "test-model"]
+    files = [
+        str(folder / "reports.jsonl"),
+        "--out",
+        str(folder / "out.jsonl"),
+        "--config",
+        str(folder / "quick.yaml"),
+    ]
+    return [sys.executable, "-m", "radgen", "extract", *files, *given, "--concurrency", str(concurrency)]
+
+
 def start(folder: Path, server: FaultServer, concurrency: int = 32) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", SCRIPT, str(HERE), str(folder), server.url, str(concurrency)]
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(HERE.parent)},
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+    return subprocess.Popen(
+        command(folder, server, concurrency), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
     )
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"ready\n"
-    return process
 
 
 def query(folder: Path, text: str) -> list[tuple[Any, ...]]:
@@ -208,9 +200,10 @@ def test_a_terminal_shows_how_far_it_is(tmp_path: Path) -> None:
     with FaultServer(lambda case, turn: "refusal" if case < 3 else None) as server:
         server.delay = 0.1
         ours, theirs = pty.openpty()
-        command = [sys.executable, "-c", SCRIPT, str(HERE), str(tmp_path), server.url, "8"]
         environment = {**os.environ, "PYTHONPATH": str(HERE.parent), "TERM": "xterm", "COLUMNS": "200"}
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, env=environment)
+        process = subprocess.Popen(
+            command(tmp_path, server, 8), stdout=subprocess.DEVNULL, stderr=theirs, env=environment
+        )
         os.close(theirs)
         shown = b""
         while True:

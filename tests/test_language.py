@@ -254,7 +254,7 @@ SAYS: dict[str, dict[str, str]] = {
     },
     "temporal_change": {
         "new": r"new|newly|interval (?:development|appearance)|development of|ha(?:s|ve) developed",
-        "increased": r"increas\w+|worsen\w*|worse|enlarging|ha(?:s|ve) enlarged|interval enlargement|progress\w+"
+        "increased": r"increas\w+|worse\w*|enlarging|ha(?:s|ve) enlarged|interval enlarge\w+|progress\w+"
         r"|growing|grown|interval growth|larger",
         "decreased": r"decreas\w+|improv\w+|shrinking|smaller",
         "stable": r"stable|unchanged|no (?:\w+ )?change|not (?:significantly )?changed"

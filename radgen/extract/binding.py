@@ -5,10 +5,12 @@ from __future__ import annotations
 from radgen.extract.lexicon import Lexicon
 from radgen.extract.matching import Item
 from radgen.extract.mentions import Mention, add_places
-from radgen.extract.regions import MODIFIERS, is_degree, other_side
+from radgen.extract.regions import MODIFIERS, is_degree, other_side, two_sides
 
 #: Prepositions that say that a finding is inside its place.
 _INSIDE = frozenset(("in", "of", "within", "involving", "at", "throughout", "affecting", "from"))
+#: What the first of two coordinated findings shares with the second: "unchanged right and left effusions".
+_SHARED = ("temporal_change", "acuity")
 _POINTING = frozenset(("the", "this", "these", "that", "those", "its", "their"))
 
 
@@ -18,7 +20,21 @@ class Binder:
     def __init__(self, lexicon: Lexicon) -> None:
         self.lexicon = lexicon
 
-    def before(self, region: list[Item], group: list[Mention], head: Item) -> None:
+    def before(self, region: list[Item], group: list[Mention]) -> None:
+        """Give mentions what stands before their noun."""
+        cut = two_sides(region) if len(region) > 2 and len(group) == 1 else None
+        if cut is None:
+            self._modifiers(region, group)
+            return
+        first, second = group[0], group[0].again()
+        self._modifiers(region[: cut - 1], [first])
+        self._modifiers(region[cut:], [second])
+        for name in _SHARED:
+            if name in first.attrs:
+                second.attrs.setdefault(name, first.attrs[name])
+        group.append(second)
+
+    def _modifiers(self, region: list[Item], group: list[Mention]) -> None:
         denied = False
         for position, item in enumerate(region):
             kind = item.kind
@@ -41,12 +57,11 @@ class Binder:
                     and "size_mm" in group[0].attrs
                     and "size_mm" in item.attrs
                 ):
-                    group.append(Mention(group[0].item, group[0].find))  # "5 mm and 8 mm nodules"
-                    group[-1].negated = group[0].negated
-                    self._give(group[-1], item, before=True, head=head)
+                    group.append(group[0].again())  # "5 mm and 8 mm nodules"
+                    self._give(group[-1], item, before=True)
                     continue
                 for mention in group:
-                    self._give(mention, item, before=True, head=head)
+                    self._give(mention, item, before=True)
 
     def after(
         self, items: list[Item], start: int, stop: int, group: list[Mention], linked: list[list[Mention]]
@@ -63,10 +78,8 @@ class Binder:
             kind = item.kind
             following = items[index + 1] if index + 1 < stop else None
             if kind in ("comma", "and") and group and other_side(items, index, stop, group[0]):
-                other = Mention(group[0].item, group[0].find)
-                other.negated = group[0].negated
+                other = group[0].again()
                 group.append(other)
-                self.before(items[index + 1 : index + 2], [other], item)
                 self.after(items, index + 1, stop, [other], [[other]])
                 return
             if kind == "verb":
@@ -165,9 +178,7 @@ class Binder:
             ):
                 mention.places = list(places)
 
-    def _give(
-        self, mention: Mention, item: Item, before: bool, head: Item | None = None, joined: bool = False
-    ) -> None:
+    def _give(self, mention: Mention, item: Item, before: bool, joined: bool = False) -> None:
         """Let a mention have what an item states."""
         attrs = mention.attrs
         kind = item.kind
@@ -208,6 +219,10 @@ class Binder:
                 attrs[name] = value
                 if not mention.places:
                     mention.places = [("bilateral", None, None)]
+                elif len(mention.places) == 1 and mention.places[0][0] == value:
+                    mention.places = [
+                        ("bilateral", *mention.places[0][1:])
+                    ]  # "right effusion greater than left"
             elif name in ("severity", "severity_min", "density") and mention.tag in self.lexicon.devices:
                 continue
             elif name not in attrs:

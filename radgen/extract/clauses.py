@@ -75,7 +75,7 @@ class Reader:
     def _clause(self, items: list[Item], mentions: list[Mention], orphans: list[Mention]) -> None:
         kinds = {item.kind for item in items}
         nouns = {} if kinds.isdisjoint(JUDGED) else self.subjects.read(items)
-        if "attribute" in kinds:
+        if "attribute" in kinds or "post_negation" in kinds:
             hedge_next(items)
         heads = [index for index, item in enumerate(items) if item.kind in _HEADS or index in nouns]
         if "pronoun" in kinds:
@@ -128,7 +128,7 @@ class Reader:
             else:
                 state.linked = [group]
             if first < head:
-                self.binder.before(items[first:head], group, item)
+                self.binder.before(items[first:head], group)
             if bare and state.negation is None:
                 self.binder.share_place(items, heads[number - 1], first, head, groups[number - 1], group)
             stop = starts[number + 1] if number + 1 < len(heads) else len(items)
@@ -163,10 +163,11 @@ class Reader:
                 state.negation = item
                 state.certainty = None
             elif kind == "relation":
-                state.certainty = item.attrs["certainty"]
-                state.hedge = item
-                if state.certainty == "cannot_exclude":
+                level = item.attrs["certainty"]
+                if level == "cannot_exclude":
                     state.negation = None
+                if state.negation is None:  # "no findings to suggest pneumonia" is no hedge
+                    state.certainty, state.hedge = level, item
             elif kind == "history":
                 state.dropped = "historical"
             elif kind == "hypothetical":

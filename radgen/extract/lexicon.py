@@ -271,7 +271,7 @@ class Lexicon:
                 self._name(term, alias.finding, implied)
         for extra in self.cues.get("phrases", []):
             for text in extra["text"]:
-                phrase = self._add(text, "find")
+                phrase = self._add(text, "find", cased=extra.get("cased", False))
                 if phrase is not None:
                     phrase.find = [(extra["finding"], dict(extra.get("with", {})), text.endswith("s"))]
 
@@ -338,6 +338,9 @@ class Lexicon:
                 continue
             tag, implied, many = phrase.find[0]
             first, rest = self.phrases.get(words[:1]), self.phrases.get(words[1:])
+            if first is not None and words[1].startswith("lobe") and "lobe_position" in first.place:
+                phrase.find = [(tag, {"lobe": first.place["lobe_position"], **implied}, many)]
+                continue
             if first is None or rest is None or not rest.find or rest.find[0][0] != tag:
                 continue
             side = first.place.get("laterality")

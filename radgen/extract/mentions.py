@@ -49,6 +49,13 @@ class Mention:
         """Return the canonical finding."""
         return self.find[0]
 
+    def again(self) -> Mention:
+        """Return another mention by the same word, with the scopes of this one and nothing else."""
+        other = Mention(self.item, self.find)
+        other.negated, other.certainty, other.dropped = self.negated, self.certainty, self.dropped
+        other.start, other.end = self.start, self.end
+        return other
+
     def cover(self, item: Item) -> None:
         """Extend the evidence to an item."""
         self.start = min(self.start, item.start)

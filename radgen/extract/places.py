@@ -179,7 +179,7 @@ def _alternatives(items: list[Item], noun: str | None) -> list[Place]:
     side: str | None = None
     for conjunct in conjuncts:
         side = conjunct.get("laterality", side)
-        if side and "laterality" not in conjunct:
+        if side and "laterality" not in conjunct and (side, conjunct.get("lobe")) != ("right", "lingula"):
             conjunct["laterality"] = side
     for conjunct in reversed(conjuncts):
         if conjunct.get("laterality") == "bilateral" and conjunct is conjuncts[-1]:

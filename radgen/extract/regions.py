@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from radgen.extract.matching import Item
 from radgen.extract.mentions import Mention
 
@@ -187,10 +189,25 @@ def other_side(items: list[Item], index: int, stop: int, mention: Mention) -> bo
     return at + 1 == stop or items[at + 1].kind == "verb" or items[at + 1].phrase.predicate
 
 
+def two_sides(region: list[Item]) -> int | None:
+    """Return where the words of the second of two findings begin: "moderate right and | small left effusions"."""
+    places = [index for index, item in enumerate(region) if item.kind == "place" and len(item.places) == 1]
+    for first, second in pairwise(places):
+        if {region[first].places[0][0], region[second].places[0][0]} != {"left", "right"}:
+            continue
+        for index in range(first + 1, second):
+            if region[index].kind in ("and", "slash", "comma"):
+                return index + 1
+    return None
+
+
 def hedge_next(items: list[Item]) -> None:
-    """Read "is likely" before a noun as "likely represents"."""
-    for item, following in zip(items, items[1:], strict=False):
-        if item.kind == "attribute" and "certainty" in item.attrs and item.phrase.words[0] in ("is", "are"):
+    """Read "is likely" before a noun as "likely represents", and "absent" before one as a denial."""
+    for item, following in pairwise(items):
+        if item.phrase.words == ("absent",) and following.start == item.end:
+            if following.kind in ("find", "attribute", "place"):
+                item.kind = "negation"
+        elif item.kind == "attribute" and "certainty" in item.attrs and item.phrase.words[0] in ("is", "are"):
             if following.start == item.end and following.kind in (
                 "find",
                 "det",

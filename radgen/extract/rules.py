@@ -21,6 +21,7 @@ _PLACE = _ORDER.__getitem__
 _WAYS_BACK = 3
 #: How many earlier findings a new one is compared with, so that the time stays linear.
 _WINDOW = 200
+_SIDES = frozenset(("left", "right", "bilateral"))
 _LISTING = frozenset(("or", "and", ",", "/"))
 
 #: How many sentences are remembered, and up to which length.
@@ -56,6 +57,7 @@ class RulesExtractor:
         sections = self.lexicon.cues["sections"]
         self._silent = frozenset(sections["none"])
         self._headings = frozenset((*sections["none"], *sections["current"]))
+        self._organs = frozenset(sections["organs"])
 
     def extract(self, text: str, section: str | None = None) -> list[Finding]:
         """Return the findings of a text, in the order in which it states them.
@@ -132,6 +134,8 @@ class RulesExtractor:
             name = text[start:colon].strip().lower()
             if name in self._headings:
                 return name, colon + 1
+            if name in self._organs:
+                return name, start
         return None, start
 
     # --- one sentence ---
@@ -165,9 +169,13 @@ class RulesExtractor:
             return items
         extras: dict[int, Item] = {}
         for item in items:
-            if item.kind != "find" or item.start < 2 or lower[item.start - 1] not in _LISTING:
+            if item.kind != "find" or item.start < 2:
                 continue
             at = item.start - 1
+            if lower[at] in _SIDES:  # "left hilar and right paratracheal lymphadenopathy"
+                at -= 1
+            if lower[at] not in _LISTING:
+                continue
             while at >= 1 and lower[at] in _LISTING:
                 while at >= 1 and lower[at] in _LISTING:
                     at -= 1

@@ -15,8 +15,8 @@ _BREAK = re.compile(
     re.VERBOSE,
 )
 #: A line that begins like this begins a sentence; any other goes on with the sentence before it.
-_NEW_LINE = re.compile(r"[A-Z\[(]|\d{1,2}[.)]\s*\S|[-*\u2022\u25cf\u25aa\u2013>]\s*\S")
-_LIST_MARK = re.compile(r"[\s\u2022\u25cf\u25aa*>]*(?:[-\u2013]\s*|\(?(?P<number>\d{1,2})[.)](?!\d)\s*)?")
+_NEW_LINE = re.compile(r"[A-Z\[(]|\d{1,2}[.)]\s*\S|[-*\u2022\u25cf\u25aa\u2013]\s*\S")
+_LIST_MARK = re.compile(r"[\s\u2022\u25cf\u25aa*]*(?:[-\u2013]\s*|\(?(?P<number>\d{1,2})[.)](?!\d)\s*)?")
 _LAST_WORD = re.compile(r"(?:^|[\s(\[/])([A-Za-z][A-Za-z.]*|\d{1,2})$")
 _ABBREVIATIONS = frozenset(
     [

@@ -12,7 +12,7 @@ from radgen.errors import RadgenError
 from radgen.extract.endpoint.answer import AnswerError, Kind
 from radgen.extract.endpoint.task import locate
 from radgen.extract.endpoint.wire import answer_type, derive_schema, packaged_schema
-from radgen.ontology.finding import FIELDS
+from radgen.ontology.finding import FIELDS, Finding
 
 REPORT = {
     "id": "a",
@@ -109,6 +109,34 @@ def test_names_resolve_to_canonical_findings(name: str, tag: str, implied: dict[
     assert dropped == {}
     stated = {key: value for key, value in items[0].items() if key not in ("section", "evidence")}
     assert stated == {"finding": tag, "presence": "absent", **implied}
+
+
+def test_what_a_name_implies_needs_no_words_of_its_own() -> None:
+    item = {"finding": "ground_glass_nodule", "quote": "solid nodule", "density": "ground_glass"}
+    items, dropped = parse(item)
+    assert (items[0]["density"], dropped) == ("ground_glass", {})
+    items, dropped = parse({**item, "density": "solid"})
+    assert (items[0]["density"], dropped) == ("ground_glass", {"attribute_without_evidence": 1})
+    items, dropped = parse({**item, "density": "solid", "words": {"density": "solid"}})
+    assert (items[0]["density"], dropped) == ("solid", {})
+
+
+def test_every_item_is_a_canonical_finding() -> None:
+    everything = {
+        "certainty": "possible", "severity": "mild", "severity_min": "trace", "asymmetry": "left",
+        "zone": "apical", "anatomy": "lung", "segment": "8", "level": "T8", "size_dims_mm": [12, 8.5],
+        "size_range_mm": [4, 12], "size_comparator": "approx", "prior_size_mm": 10, "distance_mm": 0,
+        "count": 2, "count_category": "few", "margin": "smooth", "distribution": "focal",
+        "axial_distribution": "central", "temporal_change": "new", "acuity": "acute", "temporality": "current",
+        "morphology": ["nodular"],
+    }  # fmt: skip
+    item = {**NODULE, **everything, "words": dict.fromkeys([*everything, *NODULE["words"]], "12 mm")}
+    del item["words"]["temporality"]
+    items, dropped = parse(item)
+    assert dropped == {}
+    finding = {key: value for key, value in items[0].items() if key != "section"}
+    assert Finding.model_validate(finding).model_dump(exclude_none=True) == finding
+    assert list(finding) == [*FIELDS, "evidence"]
 
 
 def test_an_unknown_finding_is_dropped_and_counted() -> None:

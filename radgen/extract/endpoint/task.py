@@ -15,8 +15,9 @@ from radgen.errors import RadgenError
 from radgen.extract.endpoint.answer import AnswerError, Kind
 from radgen.extract.endpoint.request import Parsed
 from radgen.extract.endpoint.settings import packaged_text
-from radgen.extract.endpoint.wire import SECTIONS, WORDED, answer_type, packaged_schema
-from radgen.ontology import Finding, Ontology
+from radgen.extract.endpoint.wire import SECTIONS, WITHOUT_WORDS, answer_type, packaged_schema
+from radgen.ontology import Ontology
+from radgen.ontology.finding import FIELDS
 
 #: Changes with what is asked; a change of the parser alone keeps it, and asks for nothing again.
 PROMPT_VERSION = "extract-1"
@@ -101,22 +102,21 @@ class ExtractionTask:
         text = texts[section]
         tag, implied = known
         words = raw.get("words") or {}
-        state: dict[str, Any] = {"finding": tag, **implied}
-        for attribute in ("presence", "temporality"):
-            if raw.get(attribute) is not None:
-                state[attribute] = raw[attribute]
-        for attribute in WORDED:
+        item: dict[str, Any] = {"section": section, "finding": tag}
+        for attribute in FIELDS[1:]:
             value = raw.get(attribute)
-            if value is None or value == []:
+            stated = value is not None and value != []
+            quoted = words.get(attribute) if stated else None
+            if stated and (attribute in WITHOUT_WORDS or (quoted and locate(quoted, text))):
+                item[attribute] = value
                 continue
-            quoted = words.get(attribute)
-            if quoted and locate(quoted, text):
-                state[attribute] = value
-            else:
+            if attribute in implied:  # the quote that names the finding is its evidence
+                item[attribute] = implied[attribute]
+            if stated and value != implied.get(attribute):
                 dropped["attribute_without_evidence"] += 1
-        evidence = {"text": text[span[0] : span[1]], "start": span[0], "end": span[1]}
-        finding = Finding.model_validate({**state, "evidence": evidence})
-        return {"section": section, **finding.stated(), "evidence": evidence}
+        start, end = span
+        item["evidence"] = {"text": text[start:end], "start": start, "end": end}
+        return item
 
 
 def section_text(report: Mapping[str, Any], name: str) -> str:

@@ -414,6 +414,9 @@ def benchmark(
 @app.command()
 def verify(
     folder: Annotated[Path, typer.Argument(help="A dataset folder, or a folder that holds some.")],
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Also extract every text again and compare it with its state.")
+    ] = False,
     workers: Workers = None,
     ontology: OntologyFiles = None,
 ) -> None:
@@ -428,6 +431,14 @@ def verify(
     for verdict in verdicts(folder, _files(ontology), workers or default_workers()):
         print_verdict(verdict, Console())
         wrong += verdict.count
+    if deep:
+        from radgen.generators.show import print_deep
+        from radgen.generators.verify import dataset_folders
+        from radgen.ontology.load import load_ontology
+
+        loaded = load_ontology(_files(ontology))
+        for found in dataset_folders(folder):
+            wrong += print_deep(found, loaded, workers or default_workers(), Console())
     if wrong:
         raise RadgenError(f"{folder}: {wrong:,} problems")
 
@@ -479,6 +490,110 @@ def radsim(
         typer.echo(orjson.dumps(as_mapping(score)).decode())
     else:
         print_score(score)
+
+
+ReportsPath = Annotated[
+    Path, typer.Argument(help="Reports in any form that 'radgen reports' reads.", metavar="REPORTS")
+]
+Extracted = Annotated[
+    Path | None,
+    typer.Option("--extracted", help="Output of 'radgen extract' for them; read by the rules if absent."),
+]
+Truth = Annotated[
+    bool, typer.Option("--truth", help="Synthetic reports: take their truth as what the findings sections state.")
+]
+
+
+def _report_order(
+    reports: Path,
+    rows: int | None,
+    seed: int,
+    ontology: list[Path] | None,
+    extracted: Path | None = None,
+    truth: bool = False,
+) -> Any:
+    from radgen.generators.similarity.make import ReportOrder
+
+    return ReportOrder(reports, rows, seed, extracted, truth, _files(ontology))
+
+
+def _make_from_reports(make: Any, *arguments: Any, force: bool) -> None:
+    from rich.console import Console
+
+    from radgen.console import counter
+    from radgen.generators.similarity.show import print_made_from_reports
+
+    with counter("reports read") as show:
+        made = make(*arguments, force=force, progress=show)
+    print_made_from_reports(made, Console())
+
+
+@app.command()
+def pairs(
+    reports: ReportsPath,
+    level: Annotated[str, typer.Option(help="sentence, findings or impression.")] = "findings",
+    out: Out = Path("datasets"),
+    n: Rows = None,
+    seed: Seed = 42,
+    extracted: Extracted = None,
+    truth: Truth = False,
+    force: Force = False,
+    ontology: OntologyFiles = None,
+) -> None:
+    """Make pairs of texts of reports, scored by RadSim, even over the whole range of scores."""
+    from radgen.generators.similarity.make import make_pairs
+
+    order = _report_order(reports, n, seed, ontology, extracted, truth)
+    _make_from_reports(make_pairs, order, level, out, force=force)
+
+
+@app.command()
+def triplets(
+    reports: ReportsPath,
+    level: Annotated[str, typer.Option(help="report or sentence.")] = "report",
+    out: Out = Path("datasets"),
+    n: Rows = None,
+    seed: Seed = 42,
+    extracted: Extracted = None,
+    force: Force = False,
+    ontology: OntologyFiles = None,
+) -> None:
+    """Mine triplets of reports or sentences by similarity gap, with hard negatives."""
+    from radgen.generators.similarity.make import make_triplets
+
+    order = _report_order(reports, n, seed, ontology, extracted)
+    _make_from_reports(make_triplets, order, level, out, force=force)
+
+
+@app.command()
+def perturb(
+    reports: ReportsPath,
+    out: Out = Path("datasets"),
+    n: Rows = None,
+    seed: Seed = 42,
+    extracted: Extracted = None,
+    force: Force = False,
+    ontology: OntologyFiles = None,
+) -> None:
+    """Reorder sections, add and leave out findings; the target says how much is left."""
+    from radgen.generators.similarity.perturb import make_perturbations
+
+    _make_from_reports(make_perturbations, _report_order(reports, n, seed, ontology, extracted), out, force=force)
+
+
+@app.command()
+def discrepancies(
+    reports: ReportsPath,
+    out: Out = Path("datasets"),
+    n: Rows = None,
+    seed: Seed = 42,
+    force: Force = False,
+    ontology: OntologyFiles = None,
+) -> None:
+    """Make one sentence of a report wrong, beside a harmless rewrite: for judging."""
+    from radgen.generators.similarity.discrepancies import make_discrepancies
+
+    _make_from_reports(make_discrepancies, _report_order(reports, n, seed, ontology), out, force=force)
 
 
 # ---------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -10,7 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from radgen.generators.make import Made
-from radgen.generators.verify import Verdict
+from radgen.generators.verify import SHOWN, Verdict
+from radgen.ontology.load import Ontology
 
 _STYLE = {"anchor": "bold", "positive": "green", "negative": "red", "sentence1": "bold", "sentence2": "cyan"}
 
@@ -98,3 +100,17 @@ def print_verdict(verdict: Verdict, console: Console) -> None:
         console.print(f"  {escape(problem.line())}", soft_wrap=True, highlight=False)
     if verdict.count > len(verdict.problems):
         console.print(f"  … and {verdict.count - len(verdict.problems):,} more", highlight=False)
+
+
+def print_deep(folder: Path, ontology: Ontology, workers: int, console: Console) -> int:
+    """Print how far the texts of a dataset say their states; return how many say something else."""
+    from radgen.generators.deep import DeepTally, deep_problems  # the extractor is loaded for this alone
+
+    tally = DeepTally()
+    found = 0
+    for found, problem in enumerate(deep_problems(folder, ontology, workers=workers, tally=tally), 1):
+        if found <= SHOWN:
+            console.print(f"  {escape(problem.line())}", soft_wrap=True, highlight=False)
+    share = f"{tally.agreeing:,} of {tally.fields:,} fields in {tally.texts:,} texts"
+    console.print(f"{escape(str(folder))}: deep: {share} say their state", soft_wrap=True, highlight=False)
+    return found

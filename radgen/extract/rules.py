@@ -56,7 +56,7 @@ class RulesExtractor:
         self._memory: dict[str, _Sentence] = {}
         sections = self.lexicon.cues["sections"]
         self._silent = frozenset(sections["none"])
-        self._headings = frozenset((*sections["none"], *sections["current"]))
+        self._headings = frozenset((*sections["none"], *sections["current"], *sections["organs"]))
         self._organs = frozenset(sections["organs"])
 
     def extract(self, text: str, section: str | None = None) -> list[Finding]:
@@ -109,6 +109,9 @@ class RulesExtractor:
             if silent:
                 continue
             mentions, orphans = read(text[body:end])
+            if not mentions and heading in self._organs:
+                body = start  # "Bones: intact."
+                mentions, orphans = read(text[body:end])
             if found:
                 for record, (low, high), _ in orphans:
                     _join(found, record, (body + low, body + high))
@@ -134,8 +137,6 @@ class RulesExtractor:
             name = text[start:colon].strip().lower()
             if name in self._headings:
                 return name, colon + 1
-            if name in self._organs:
-                return name, start
         return None, start
 
     # --- one sentence ---

@@ -42,6 +42,7 @@ def make_collection(
     command = f"radgen collection --seed {seed}"
     command += f" --scale {scale:g}" if scale != 1.0 else ""
     command += f" --holdout {holdout}" if holdout else ""
+    command += "".join(f" --ontology {Path(path).name}" for path in ontology_files)
     summary = {
         "radgen": "collection",
         "command": command,

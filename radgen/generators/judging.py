@@ -130,7 +130,7 @@ def _make(
         "radgen": "dataset",
         "family": FAMILY,
         "name": name,
-        "command": "radgen benchmark",
+        "command": " ".join(["radgen benchmark", *(f"--ontology {Path(path).name}" for path in files)]),
         "version": __version__,
         "recipe_version": RECIPE_VERSION,
         "seed": SEED,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-import multiprocessing
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,6 +19,7 @@ from rich.progress import (
 from radgen.console import messages
 from radgen.generators.folders import finished
 from radgen.generators.make import Made, fingerprint, make
+from radgen.generators.pools import pool
 from radgen.generators.recipes import combination_names, contrast_names, further_names
 from radgen.generators.stream import Order, check_rows
 from radgen.ontology.load import load_ontology
@@ -142,13 +141,11 @@ def _side_by_side(orders: Sequence[Order], out: Path, workers: int, force: bool)
     if workers <= 1:
         yield from map(_make_one, work)
         return
-    method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
-    context = multiprocessing.get_context(method)
-    with ProcessPoolExecutor(min(workers, len(work)), mp_context=context) as pool:
+    with pool(min(workers, len(work))) as processes:
         try:
-            yield from pool.map(_make_one, work)
+            yield from processes.map(_make_one, work)
         except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
+            processes.shutdown(wait=True, cancel_futures=True)
             raise
 
 

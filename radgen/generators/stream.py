@@ -12,7 +12,6 @@ import multiprocessing
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +19,7 @@ from radgen.errors import DatasetError
 from radgen.generators.blocks import Block, Row
 from radgen.generators.contrasts import Contrasts, Job, schedule
 from radgen.generators.holdout import Holdout
+from radgen.generators.pools import pool
 from radgen.generators.recipes import recipe
 from radgen.generators.splits import SPLITS, Split, Splitter
 from radgen.ontology.load import Ontology, load_ontology
@@ -100,14 +100,12 @@ def _make(order: Order, made: Contrasts, workers: int) -> Iterator[Block]:
         for job in jobs:
             yield made.block(job)
         return
-    method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
-    context = multiprocessing.get_context(method)
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_start, initargs=(order,)) as pool:
+    with pool(workers, _start, (order,)) as processes:
         waiting: deque[Any] = deque()
         chunks = _chunks(jobs)
         try:
             for chunk in chunks:
-                waiting.append(pool.submit(_blocks, chunk))
+                waiting.append(processes.submit(_blocks, chunk))
                 if len(waiting) > 3 * workers:
                     yield from waiting.popleft().result()
             while waiting:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -20,6 +19,7 @@ from radgen.generators.checkers import RowChecker, checker_of
 from radgen.generators.folders import MANIFEST, read_manifest
 from radgen.generators.holdout import KINDS, Holdout
 from radgen.generators.identity import constants, fingerprint_of
+from radgen.generators.pools import pool
 from radgen.generators.splits import SPLITS, Splitter
 from radgen.ontology.load import Ontology, load_ontology
 from radgen.templates.phrasings import load_phrasings
@@ -28,6 +28,10 @@ from radgen.templates.phrasings import load_phrasings
 #: (file, row, reason) and counts rows and texts in the verdict.
 OTHER_FAMILIES: dict[str, str] = {
     "judging": "radgen.generators.judging:verify_judging",
+    **dict.fromkeys(
+        ("radsim", "mined", "perturbation", "discrepancies"),
+        "radgen.generators.similarity.verify:verify_reports",
+    ),
 }
 SHOWN = 20
 
@@ -207,5 +211,5 @@ def verify(root: Path, ontology_files: tuple[str, ...] = (), workers: int = 1) -
         yield from map(_one, work)
         return
     load_ontology(ontology_files)
-    with ProcessPoolExecutor(min(workers, len(work))) as pool:
-        yield from pool.map(_one, work)
+    with pool(min(workers, len(work))) as processes:
+        yield from processes.map(_one, work)

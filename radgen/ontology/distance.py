@@ -67,7 +67,8 @@ def axis_distance(axis: Axis, anatomy: AnatomyFile, a: State, b: State) -> float
         name = axis.fields[0]
         return float(abs(axis.levels.index(a[name]) - axis.levels.index(b[name])))
     if axis.kind == "log_ratio":
-        return abs(math.log2(magnitude(axis, a) / magnitude(axis, b)))
+        low, high = sorted((magnitude(axis, a), magnitude(axis, b)))
+        return math.log2(high / low)  # the larger over the smaller: symmetric to the last bit
     if axis.kind == "location":
         steps = abs(rank(anatomy, a) - rank(anatomy, b))
         differs = a.get("laterality") != b.get("laterality")

@@ -117,8 +117,8 @@ def _shorter(
     """Cut a phrase where a longer one begins inside it: "generalized | edema of the soft tissues"."""
     for later in range(index + 1, end):
         if words[later] in root:
-            _, far = _match(root, words, words, later, len(words))
-            if far - later > end - index:
+            other, far = _match(root, words, words, later, len(words))
+            if far - later > end - index - (other is not None and other.strong):
                 first, stop = _match(root, words, words, index, later)
                 return (first, stop) if first is not None else (best, end)
     return best, end

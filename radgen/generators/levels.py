@@ -50,7 +50,11 @@ def values(
     entry = ontology.findings[tag]
     kind = ontology.axis(axis).kind
     if kind == "ordinal":
-        return ordinal_values(ontology, tag, axis)
+        found = ordinal_values(ontology, tag, axis)
+        if axis == "temporal_change" and context.get("certainty") == "cannot_exclude":
+            # what cannot be excluded is indeterminate (§1), whatever its change
+            found = [(change, ("presence", "indeterminate")) for change, _ in found if change[1] != "resolved"]
+        return found
     if kind == "presence":
         return [(("presence", level),) for level in ontology.axis(axis).levels]
     if kind == "side":

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from radgen.generators.radsim.agreement import SHAPES, level, presence_of, rank_of, severity_of, size_of
@@ -16,7 +17,6 @@ from radgen.ontology.finding import Finding
 from radgen.ontology.radsim import PRESENCES, Policy
 
 SIDES = ("left", "right", "bilateral", "midline")
-_REMEMBERED = 100_000
 _ACUITY = ("acute", "subacute", "chronic")
 _CHANGE = ("decreased", "stable", "increased", "new")  # "resolved" restricts nothing
 #: Free text that is only compared for equality.
@@ -128,7 +128,11 @@ class Coder:
     _general: array[int] = field(default_factory=lambda: array("Q"))
     _words: dict[str, dict[str, int]] = field(default_factory=lambda: {name: {} for name in WORDS})
     _sets: dict[frozenset[str], int] = field(default_factory=dict)
-    _seen: dict[bytes, tuple[Any, ...]] = field(default_factory=dict)
+    _ids: dict[bytes, int] = field(default_factory=dict)
+    _keys: list[bytes] = field(default_factory=list)
+    _rows: list[tuple[Any, ...]] = field(default_factory=list)
+    _denies: list[int] = field(default_factory=list)
+    texts: list[bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._columns = {name: array(kind) for name, kind in _COLUMNS.items()}
@@ -140,27 +144,39 @@ class Coder:
 
     def add(self, findings: Iterable[Finding | Mapping[str, Any]]) -> None:
         """Append one description."""
-        states = canonical(findings)
-        self._hashes.append(content_hash(states))
-        rows = sorted((self._known(key, state) for key, state in states.items()), key=lambda row: (row[1], row[-1]))
+        self.add_ids(self.intern(findings))
+
+    def intern(self, findings: Iterable[Finding | Mapping[str, Any]]) -> array[int]:
+        """Return the numbers of the distinct states of a description, in canonical order.
+
+        A state that is said again and again is kept once; ``texts`` has its JSON.
+        """
+        out = array("i")
+        for key, state in canonical(findings).items():
+            number = self._ids.get(key)
+            if number is None:
+                number = self._ids[key] = len(self._rows)
+                self._keys.append(key)
+                self._rows.append(self._row(state))
+                self.texts.append(orjson.dumps(state))
+                absent = state.get("presence") == "absent"
+                self._denies.append(self._masks.get(state["finding"], 0) if absent else 0)
+            out.append(number)
+        return out
+
+    def add_ids(self, numbers: Iterable[int]) -> None:
+        """Append a description whose states were interned; the numbers are in the order of ``intern``."""
+        numbers = list(numbers)
+        self._hashes.append(content_hash(self._keys[number] for number in numbers))
+        rows = sorted((self._rows[number] for number in numbers), key=_place)
         general = 0
+        for number in numbers:
+            general |= self._denies[number]
         for row in rows:
             for column, value in zip(self._columns.values(), row, strict=True):
                 column.append(value)
-        for state in states.values():
-            if state.get("presence") == "absent":
-                general |= self._masks.get(state["finding"], 0)
         self._general.append(general)
         self._offsets.append(self._offsets[-1] + len(rows))
-
-    def _known(self, key: bytes, state: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Return the row of a state; most states are said again and again."""
-        row = self._seen.get(key)
-        if row is None:
-            if len(self._seen) >= _REMEMBERED:
-                self._seen.clear()
-            row = self._seen[key] = self._row(state)
-        return row
 
     def _row(self, state: Mapping[str, Any]) -> tuple[Any, ...]:
         nan = float("nan")
@@ -202,14 +218,23 @@ class Coder:
         return table.setdefault(text, len(table))
 
     def coded(self) -> Coded:
-        """Return what was added so far; the coder goes on from there."""
+        """Return what was added, without a copy: nothing can be added afterwards."""
         return Coded(
-            {name: np.array(column, _DTYPES[_COLUMNS[name]]) for name, column in self._columns.items()},
-            np.array(self._offsets, np.int64),
-            np.array(self._hashes, np.uint64),
-            np.array(self._general, np.uint64),
+            {name: _view(column, _DTYPES[_COLUMNS[name]]) for name, column in self._columns.items()},
+            _view(self._offsets, np.int64),
+            _view(self._hashes, np.uint64),
+            _view(self._general, np.uint64),
             list(self._sets),
         )
+
+
+def _place(row: tuple[Any, ...]) -> tuple[int, int]:
+    """Findings of a description stand by group, then by hash."""
+    return row[1], row[-1]
+
+
+def _view(column: array[Any], kind: Any) -> NDArray[Any]:
+    return np.frombuffer(column, kind) if len(column) else np.zeros(0, kind)
 
 
 def _code(values: tuple[str, ...], value: str | None) -> int:

@@ -16,12 +16,10 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from radgen.extract.sentences import sentences
 from radgen.generators.radsim.coding import Coded, Coder
-from radgen.generators.radsim.policy import clean_states
 from radgen.generators.similarity.settings import Level
 from radgen.generators.similarity.source import Placed, Read
 from radgen.generators.splits import SPLITS, Split, Splitter, text_hash
@@ -89,11 +87,11 @@ class Ownership:
 
     def settle(self) -> None:
         """Give every string to one split; call it when everything was added."""
-        hashes = np.array(self._hashes, np.uint64)
-        order = np.argsort(hashes, kind="stable")
-        hashes, bits = hashes[order], np.array(self._splits, np.uint8)[order]
-        first = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]])) if len(hashes) else []
+        hashes, bits = np.array(self._hashes, np.uint64), np.array(self._splits, np.uint8)
         self._hashes, self._splits = array("Q"), array("B")
+        order = np.argsort(hashes, kind="stable")
+        hashes, bits = hashes[order], bits[order]
+        first = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]])) if len(hashes) else []
         self.known = hashes[first]
         joined = np.bitwise_or.reduceat(bits, first) if len(hashes) else bits
         bounds = [np.uint64(min(bound, 2**64 - 1)) for bound in self.splitter.bounds]
@@ -129,7 +127,7 @@ class Corpus:
         texts: the texts.
         reports: the id of the first report of its split that has each.
         splits: uint8, code of the split of each.
-        states: what each states, as JSON.
+        states: numbers of the states of each (``coder.texts`` has their JSON), one text after another.
         hashes: uint64, hash of each normalised text.
         words: uint64 [texts, BITS / 64], its words as bits.
         dropped: texts left out, by reason.
@@ -141,7 +139,8 @@ class Corpus:
     ownership: Ownership
     texts: list[str] = field(default_factory=list)
     reports: list[str] = field(default_factory=list)
-    states: list[bytes] = field(default_factory=list)
+    states: array[int] = field(default_factory=lambda: array("i"))
+    offsets: array[int] = field(default_factory=lambda: array("q", [0]))
     dropped: Counter[str] = field(default_factory=Counter)
     report_splits: Counter[str] = field(default_factory=Counter)
     total: int = 0
@@ -149,6 +148,11 @@ class Corpus:
     hashes: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
     words: NDArray[np.uint64] = field(default_factory=lambda: np.zeros((0, BITS // 64), np.uint64))
     coded: Coded | None = None
+
+    def states_json(self, number: int) -> bytes:
+        """Return what a text states, as a JSON list."""
+        low, high = self.offsets[number], self.offsets[number + 1]
+        return b"[%b]" % b",".join([self.coder.texts[state] for state in self.states[low:high]])
 
     def of(self, split: Split) -> NDArray[np.int64]:
         """Return the texts of a split."""
@@ -179,7 +183,7 @@ def build(
     splitter = Splitter(policy.ontology.axes.splits)
     corpus = Corpus(level, Coder(policy), Ownership(splitter))
     found: dict[int, tuple[int, ...]] = {}
-    kept: list[tuple[str, str, bytes, int, int]] = []
+    kept: list[tuple[str, str, array[int], int, int]] = []
     for read in reads:
         split = splitter.of(read.id)
         corpus.total += 1
@@ -196,7 +200,7 @@ def build(
                 corpus.dropped["said before"] += 1
                 continue
             found[value] = (*found.get(value, ()), code)
-            kept.append((text, read.id, orjson.dumps(clean_states(states)), value, code))
+            kept.append((text, read.id, corpus.coder.intern(states), value, code))
         if corpus.total % 500 == 0:
             progress(corpus.total)
     corpus.ownership.settle()
@@ -214,7 +218,7 @@ def strings(read: Read) -> set[int]:
     return out
 
 
-def _keep(corpus: Corpus, kept: list[tuple[str, str, bytes, int, int]]) -> None:
+def _keep(corpus: Corpus, kept: list[tuple[str, str, array[int], int, int]]) -> None:
     """Leave out what belongs to another split and code the rest."""
     kept.reverse()
     hashes, splits = array("Q"), array("B")
@@ -227,8 +231,9 @@ def _keep(corpus: Corpus, kept: list[tuple[str, str, bytes, int, int]]) -> None:
             continue
         corpus.texts.append(text)
         corpus.reports.append(identifier)
-        corpus.states.append(states)
-        corpus.coder.add(orjson.loads(states))
+        corpus.states.extend(states)
+        corpus.offsets.append(len(corpus.states))
+        corpus.coder.add_ids(states)
         hashes.append(value)
         splits.append(code)
         mask = 0

@@ -15,8 +15,6 @@ from radgen.generators.similarity.index import Index, Ints, mixed, seed_number
 from radgen.generators.similarity.settings import PairsSettings
 from radgen.generators.splits import Split
 
-Floats = NDArray[np.float64]
-
 
 @dataclass
 class Mined:
@@ -48,40 +46,30 @@ def mine(
     """
     members = corpus.of(split)
     rejected: Counter[str] = Counter()
-    none = np.zeros(0)
-    pool = Mined(np.zeros(0, np.int64), np.zeros(0, np.int64), Scores(none, none, none, none, none), rejected)
-    if len(members) < 2 or rows < 1:
-        return pool
-    index = Index(corpus, scorer, members, seed_number("pairs", corpus.level, split, seed))
-    sources = [name for name, times in options.sources.items() for _ in range(times)]
-    keys = np.zeros(0, np.uint64)
-    for _ in range(options.rounds):
-        wanted = rows * options.candidates_per_row
-        new, lost = _candidates(corpus, index, sources, wanted, keys)
-        rejected.update(lost)
-        pool.candidates += len(new)
-        first, second = (new >> np.uint64(32)).astype(np.int64), (new & np.uint64(0xFFFFFFFF)).astype(np.int64)
-        scores = scorer.score(first, second)
-        keys = np.union1d(keys, new)
-        pool.first, pool.second = np.concatenate([pool.first, first]), np.concatenate([pool.second, second])
-        pool.scores = _both(pool.scores, scores)
-        if len(pool) >= rows or not len(new):
-            break
-    kept = spread(pool.scores.value, mixed(keys_of(pool)), rows, options.bins)
-    rejected["enough of that score"] += len(pool) - len(kept)
-    pool.first, pool.second = pool.first[kept], pool.second[kept]
-    pool.scores = Scores(*(getattr(pool.scores, name)[kept] for name in Scores.__dataclass_fields__))
-    return pool
+    keys, values = np.zeros(0, np.uint64), np.zeros(0, np.float32)
+    if len(members) >= 2 and rows >= 1:
+        index = Index(corpus, scorer, members, seed_number("pairs", corpus.level, split, seed))
+        sources = [name for name, times in options.sources.items() for _ in range(times)]
+        for _ in range(options.rounds):
+            new, lost = _candidates(index, sources, rows * options.candidates_per_row, keys)
+            rejected.update(lost)
+            keys = np.concatenate([keys, new])
+            values = np.concatenate([values, scorer.score(*apart(new)).value.astype(np.float32)])
+            if len(keys) >= rows or not len(new):
+                break
+    kept = spread(values, mixed(keys), rows, options.bins)
+    rejected["enough of that score"] += len(keys) - len(kept)
+    first, second = apart(keys[kept])
+    return Mined(first, second, scorer.score(first, second), rejected, len(keys))
 
 
-def keys_of(pool: Mined) -> NDArray[np.uint64]:
-    """Return one number for each unordered pair."""
-    low, high = np.minimum(pool.first, pool.second), np.maximum(pool.first, pool.second)
-    return (low.astype(np.uint64) << np.uint64(32)) | high.astype(np.uint64)
+def apart(keys: NDArray[np.uint64]) -> tuple[Ints, Ints]:
+    """Return the two texts of each pair."""
+    return (keys >> np.uint64(32)).astype(np.int64), (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
 
 def _candidates(
-    corpus: Corpus, index: Index, sources: list[str], wanted: int, known: NDArray[np.uint64]
+    index: Index, sources: list[str], wanted: int, known: NDArray[np.uint64]
 ) -> tuple[NDArray[np.uint64], Counter[str]]:
     """Return new candidate pairs as keys, and what was lost on the way."""
     lost: Counter[str] = Counter()
@@ -105,7 +93,7 @@ def _candidates(
     every = np.concatenate(found)
     unique = np.unique(every)
     if len(known):
-        unique = np.setdiff1d(unique, known, assume_unique=True)
+        unique = np.setdiff1d(unique, known)
     lost["drawn before"] += len(every) - len(unique)
     return unique, lost
 
@@ -120,12 +108,7 @@ def level_sources(sources: list[str], wanted: int) -> list[tuple[str, int]]:
     return [(name, max(1, wanted * times // len(sources))) for name, times in counts.items()]
 
 
-def _both(a: Scores, b: Scores) -> Scores:
-    names = Scores.__dataclass_fields__
-    return Scores(*(np.concatenate([getattr(a, name), getattr(b, name)]) for name in names))
-
-
-def spread(values: Floats, order: NDArray[Any], rows: int, bins: int) -> Ints:
+def spread(values: NDArray[Any], order: NDArray[Any], rows: int, bins: int) -> Ints:
     """Choose ``rows`` of the values, the same number from every bin as far as it has so many.
 
     Args:

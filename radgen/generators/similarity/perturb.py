@@ -20,6 +20,7 @@ from radgen.generators.similarity.sections import (
     Reader,
     Section,
     Sections,
+    denied_systems,
     joined,
     keys,
     read_sections,
@@ -27,6 +28,7 @@ from radgen.generators.similarity.sections import (
 )
 from radgen.generators.similarity.settings import PerturbSettings, settings
 from radgen.generators.splits import SPLITS, Split, Splitter, normalise
+from radgen.ontology.radsim import Policy
 
 COLUMNS = (
     "sentence1",
@@ -103,9 +105,13 @@ def reorder(section: Section, rng: Random) -> Perturbed | None:
 
 
 def add(
-    section: Section, pool: list[Block], aim: float, rng: Random, options: PerturbSettings
+    section: Section, pool: list[Block], aim: float, rng: Random, options: PerturbSettings, policy: Policy
 ) -> Perturbed | None:
-    """Add sentences of other reports with findings that the section does not name, about to the aimed target."""
+    """Add sentences of other reports, about to the aimed target.
+
+    Their findings are none that the section names, and of no organ system that its summaries deny.
+    """
+    denied = denied_systems(policy, section.states)
     mine = {tag for block in section.blocks for tag in block.tags}
     named = {tag for block in section.blocks for tag in block.named}
     k = len(mine)
@@ -115,6 +121,8 @@ def add(
     blocks, changed, new = list(section.blocks), [], set[str]()
     for _ in range(options.tries):
         block = pool[int(rng.random() * len(pool))]
+        if any(policy.system(tag) in denied for tag in block.tags):
+            continue
         if block.named & (named | new) or len(new) + len(block.tags) > wanted:
             continue
         blocks.insert(int(rng.random() * (len(blocks) + 1)), block)
@@ -158,8 +166,8 @@ def omit(section: Section, aim: float, rng: Random, options: PerturbSettings) ->
 class Perturber:
     """Makes the rows of a dataset of perturbations, split by split."""
 
-    def __init__(self, made: Sections, reader: Reader | None, seed: int) -> None:
-        self.made, self.reader, self.seed = made, reader, seed
+    def __init__(self, made: Sections, reader: Reader | None, policy: Policy, seed: int) -> None:
+        self.made, self.reader, self.policy, self.seed = made, reader, policy, seed
         self.options = settings().perturb
         self.rejected: Counter[str] = Counter()
         self.kinds: Counter[str] = Counter()
@@ -204,7 +212,7 @@ class Perturber:
             aim = low + (high - low) * rng.random()
             found = None
             if rng.random() < options.addition_share:
-                found = add(section, self.made.pool[split], aim, rng, options)
+                found = add(section, self.made.pool[split], aim, rng, options, self.policy)
             found = found or omit(section, aim, rng, options)
         if found is None:
             self.rejected["no such change of this section"] += 1
@@ -280,7 +288,7 @@ def make_perturbations(
     reads = order.reads(policy)
     made = read_sections(reads, policy.ontology, progress=progress)
     reader = Reader(policy.ontology) if order.extracted is None else None
-    perturber = Perturber(made, reader, order.seed)
+    perturber = Perturber(made, reader, policy, order.seed)
     total = order.rows if order.rows is not None else max(1, round(options.per_report * made.total))
     quotas = Splitter(policy.ontology.axes.splits).quotas(total)
     perturber.rejected.update(reads.rejected + made.dropped)

@@ -19,6 +19,7 @@ from radgen.generators.similarity.settings import settings
 from radgen.generators.similarity.source import Placed, Read
 from radgen.generators.splits import SPLITS, Split, Splitter, text_hash
 from radgen.ontology.load import Ontology
+from radgen.ontology.radsim import Policy
 
 State = dict[str, Any]
 _ENDS = (".", "!", "?", ";", ":")
@@ -205,6 +206,17 @@ def _tag(label: str, ontology: Ontology) -> str | None:
         return name
     alias = ontology.aliases.get(name)
     return alias.finding if alias else None
+
+
+def denied_systems(policy: Policy, states: Iterable[State]) -> set[str]:
+    """Return the organ systems that the summaries of a text deny ("the lungs are clear")."""
+    general = policy.constants.general
+    return {
+        system
+        for state in states
+        if state.get("presence") == "absent"
+        for system in general.get(state["finding"], ())
+    }
 
 
 def row_random(*parts: Any) -> random.Random:

@@ -81,6 +81,7 @@ class DiscrepancySettings(Strict):
     severity: SeverityScales
     temporal: list[Annotated[list[str], Field(min_length=2, max_length=2)]]
     verbs: list[str]
+    unchanging: list[str]
     denial: list[str]
     statement: list[str]
     dependent: list[str]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
@@ -44,7 +43,6 @@ class ReportStates:
         extracted: output of ``radgen extract`` for them, joined by id.
         truth: take the column ``truth`` of synthetic reports as the findings of their findings sections.
         rejected: rows that were left out, by reason.
-        digest: sha256 of what was read, complete after the last report.
     """
 
     path: Path
@@ -54,7 +52,6 @@ class ReportStates:
     rejected: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self.digest = sha256()
         self._waiting: dict[str, list[dict[str, Any]]] = {}
         self._rows = self._extractions()
         if self.extracted is not None and self.truth:
@@ -99,7 +96,6 @@ class ReportStates:
             states = {name: self._rules.states(text, name) for name, text in sections.items()}
         if states is None:
             return None
-        self.digest.update(orjson.dumps([data["id"], sections, states, data["abnormalities"], data["prominence"]]))
         return Read(data["id"], sections, states, data["abnormalities"], data["prominence"])
 
     def _truth(self, data: dict[str, Any], sections: dict[str, str]) -> dict[str, list[Placed]] | None:

@@ -7,6 +7,7 @@ anew until its hash falls into that split (spec §2). Texts that fall into anoth
 from __future__ import annotations
 
 import functools
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +27,7 @@ ORDER = {name: place for place, name in enumerate(FIELDS)}
 #: How often a state is said at most while a text of one split is looked for, and how many texts at a time.
 PATIENCE, BATCH = 60, 6
 #: Under so many new ones, the state gets another plan.
-FEWEST_NEW = 3
+FEWEST_NEW = 2
 #: Plans of a state before its first text, so that two texts rarely share one.
 FEWEST_PLANS = 5
 
@@ -107,6 +108,7 @@ class Pool:
         self.chorus = Chorus()
         self.shells: dict[int, list[Shell]] = {}
         self.plans: dict[int, int] = {}
+        self.places: dict[int, int] = {}
         self.waiting: dict[Split, dict[int, list[Text]]] = {name: {} for name in SPLITS}
         self.seen: set[str] = set()
         self.used: set[int] = set()
@@ -123,6 +125,7 @@ class Pool:
             return False
         self.shells[index] = []
         self.plans[index] = 0
+        self.places[index] = int(self.draw() * 1000)
         for bucket in self.waiting.values():
             bucket[index] = []
         return True
@@ -175,9 +178,11 @@ class Pool:
         draw, seen, choices = self.draw, self.seen, self.shells[index]
         train, validation, test = (self.waiting[name][index] for name in SPLITS)
         first, second = self.bounds
-        count, new = len(choices), 0
+        count, new, place = len(choices), 0, self.places[index]
+        step = _stride(count)
         for _ in range(BATCH):
-            head, tail, mask, cores, frame = choices[int(draw() * count)]
+            place = (place + step) % count
+            head, tail, mask, cores, frame = choices[place]
             pieces = cores[index]
             core, more = pieces[int(draw() * len(pieces))]
             text = head + core + tail
@@ -189,6 +194,7 @@ class Pool:
             value = from_bytes(blake2b(text[:-1].lower().encode(), digest_size=8).digest(), "big")
             where = train if value < first else validation if value < second else test
             where.append((text, mask | more, frame, value))
+        self.places[index] = place
         if new < FEWEST_NEW:
             self._more_shells(index)
 
@@ -197,6 +203,15 @@ class Pool:
         for member in members:
             self.shells[member] += made
             self.plans[member] += 1
+
+
+@functools.cache
+def _stride(count: int) -> int:
+    """Return a step that visits every shell once, and hardly ever two of one plan in a row."""
+    step = round(count * 0.618)
+    while math.gcd(step, count) != 1:
+        step += 1
+    return step
 
 
 @functools.lru_cache(maxsize=4096)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from radgen.templates import forms as word_forms
@@ -14,6 +14,8 @@ from radgen.templates.text import Pieces, article
 
 Draw = Callable[[], float]
 MakePieces = Callable[[Sequence[str]], Pieces]
+#: Keys that stand for a lead-in.
+LEAD = ("lead",)
 #: Slots that are a verb: singular, plural.
 VERBS = {
     "be": ("is", "are"),
@@ -97,56 +99,48 @@ class Family:
         return frame.name, self.plan(frame, found[int(draw() * len(found))])
 
     def plan(self, frame: Frame, placement: Placement) -> list[Part]:
-        """Return the parts of a sentence, in order."""
+        """Return the parts of a sentence, in order; fixed words that follow each other are one part."""
         plan = self._plans.get((frame.name, placement))
-        if plan is None:
-            plan = self._plans[frame.name, placement] = list(self._parts(frame, placement))
+        if plan is not None:
+            return plan
+        plan, fixed = [], ""
+        for is_slot, text in frame.segments:
+            words, keys = self._said(text, placement) if is_slot else (text, ())
+            fixed += words
+            if keys:
+                if fixed:
+                    plan.append(self._fixed(fixed))
+                    fixed = ""
+                plan += map(_slot, keys) if keys is not LEAD else [self._leads]
+        if fixed:
+            plan.append(self._fixed(fixed))
+        self._plans[frame.name, placement] = plan
         return plan
 
-    def _parts(self, frame: Frame, placement: Placement) -> Iterator[Part]:
-        """Yield the parts, with fixed words that follow each other joined into one."""
-        fixed = ""
-        for part in self._each_part(frame, placement):
-            if isinstance(part, str):
-                fixed += part
-                continue
-            if fixed:
-                yield self._fixed(fixed)
-                fixed = ""
-            yield part
-        if fixed:
-            yield self._fixed(fixed)
+    def _said(self, slot: str, placement: Placement) -> tuple[str, Sequence[str]]:
+        """Return what stands in a slot: fixed words, then the keys of what varies."""
+        agreement = self._agreement
+        if slot == "post":
+            return "", placement.posts
+        if slot == "lead":
+            return "", LEAD
+        if slot in placement.others:
+            return "", (placement.others[slot],)
+        if slot not in NOUN_PHRASES:
+            plural = agreement.both_sides if slot in ("shows", "contains") else agreement.plural
+            return VERBS[slot][plural], ()
+        keys = [*placement.adjectives, NOUN]
+        if slot == "the_np" or (slot == "of_np" and not agreement.is_new):
+            return "the ", keys
+        if slot != "np" and agreement.article and not (agreement.counts_one and placement.counted):
+            keys[0] += ".a"
+        return "", keys
 
     def _fixed(self, text: str) -> Part:
         part = self._kept.get(text)
         if part is None:
             part = self._kept[text] = Part("", "", self._pieces([text]))
         return part
-
-    def _each_part(self, frame: Frame, placement: Placement) -> Iterator[str | Part]:
-        plural, _, _, both_sides, _ = self._agreement
-        for is_slot, text in frame.segments:
-            if not is_slot:
-                yield text
-            elif text == "post":
-                yield from map(_slot, placement.posts)
-            elif text in NOUN_PHRASES:
-                yield from self._noun_phrase(placement, text)
-            elif text == "lead":
-                yield self._leads
-            elif text in placement.others:
-                yield _slot(placement.others[text])
-            else:
-                yield VERBS[text][both_sides if text in ("shows", "contains") else plural]
-
-    def _noun_phrase(self, placement: Placement, slot: str) -> Iterator[str | Part]:
-        agreement = self._agreement
-        keys = [*placement.adjectives, NOUN]
-        if slot == "the_np" or (slot == "of_np" and not agreement.is_new):
-            yield "the "
-        elif slot != "np" and agreement.article and not (agreement.counts_one and placement.counted):
-            keys[0] += ".a"
-        yield from map(_slot, keys)
 
 
 @functools.cache

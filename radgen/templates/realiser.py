@@ -33,7 +33,7 @@ MODALITIES: tuple[Modality, ...] = ("xr", "ct")
 #: Fields of a state that phrasings can say.
 SAID = {"finding", "presence", *(field for fields in GROUPS.values() for field in fields)}  # and a user's
 #: How many beginnings and ends are drawn for a plan; and what stands between, where that is several parts.
-HEADS, TAILS, CORES = 5, 5, 4
+HEADS, TAILS, CORES = 8, 6, 4
 
 
 class Said(NamedTuple):

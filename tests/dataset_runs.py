@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -63,14 +62,14 @@ def one_line(result: subprocess.CompletedProcess[str]) -> str:
 # --- the recipe, from the papers and not from the package ---
 
 LEVELS = {
-    "severity": "trace mild moderate severe".split(),
-    "temporal_change": "resolved decreased stable increased new".split(),
-    "density": "ground_glass part_solid solid calcified".split(),
-    "margin": "smooth lobulated ill_defined spiculated".split(),
-    "certainty": "cannot_exclude possible probable definite".split(),
-    "distribution": "focal multifocal diffuse".split(),
+    "severity": ["trace", "mild", "moderate", "severe"],
+    "temporal_change": ["resolved", "decreased", "stable", "increased", "new"],
+    "density": ["ground_glass", "part_solid", "solid", "calcified"],
+    "margin": ["smooth", "lobulated", "ill_defined", "spiculated"],
+    "certainty": ["cannot_exclude", "possible", "probable", "definite"],
+    "distribution": ["focal", "multifocal", "diffuse"],
 }
-ZONES = "apical upper mid lower basal".split()
+ZONES = ["apical", "upper", "mid", "lower", "basal"]
 LOBES = {"upper": 1, "middle": 2, "lingula": 2, "lower": 3}
 NUMBER = {"single": 1, "few": 3, "multiple": 8, "innumerable": 24}
 FIELDS = {
@@ -112,11 +111,6 @@ def distance(axis: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> float:
 
 def _rank(state: Mapping[str, Any]) -> int:
     return ZONES.index(state["zone"]) if "zone" in state else LOBES[state["lobe"]]
-
-
-def words(text: str) -> set[str]:
-    """Return the words of a text: letters and digits, with what joins them ("0.8", "ill-defined")."""
-    return {word.strip(".,;:()") for word in re.split(r"[\s,;:()]+", text.lower())} - {""}
 
 
 def split_of(text: str) -> str:

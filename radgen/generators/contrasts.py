@@ -140,6 +140,8 @@ class Contrasts:
                 for form in (dims, *comparators)
                 if ctx.possible({"size_mm": 8.0, **dict(fields), **_shape(form)})
             ]
+        if self.controlled:  # where not both sides can be said, the mixture would lack its bilateral share
+            found = [fields for fields in found if ctx.possible({**dict(fields), "laterality": "bilateral"})]
         return [fields for fields in found if ctx.open_to((self.axis,), fields)]
 
     def _two_sided(self, lobe: str) -> bool:

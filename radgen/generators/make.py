@@ -124,7 +124,7 @@ def make(
     with replacing(folder) as partial:
         writer = Writer(partial)
         try:
-            for row, running in stream(order, workers=workers, progress=progress, realiser=recipe.realiser):
+            for row, running in stream(order, workers=workers, progress=progress, recipe=recipe):
                 writer.write(row.split, row.line)
                 tally = running
                 if len(examples) < 3 and row.split == "train" and writer.rows["train"] % apart == 1 % apart:

@@ -99,8 +99,9 @@ def run(orders: Sequence[Order], out: Path, *, workers: int, force: bool) -> lis
     Raises:
         DatasetError: see :func:`check_all`, and what stops a dataset on the way.
     """
-    check_all(orders, out, force)
-    if len(orders) == 1:
+    if len(orders) > 1:
+        check_all(orders, out, force)
+    else:  # `make` checks it
         with _bar() as bar:
             task = bar.add_task(orders[0].name, total=None)
 

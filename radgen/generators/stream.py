@@ -20,7 +20,7 @@ from radgen.generators.blocks import Block, Row
 from radgen.generators.contrasts import Contrasts, Job, schedule
 from radgen.generators.holdout import Holdout
 from radgen.generators.pools import pool
-from radgen.generators.recipes import recipe
+from radgen.generators.recipes import recipe as recipe_of
 from radgen.generators.splits import SPLITS, Split, Splitter
 from radgen.ontology.load import Ontology, load_ontology
 from radgen.templates.realiser import Realiser
@@ -60,7 +60,7 @@ class Order:
         """Return what makes the dataset."""
         ontology = self.ontology()
         holdout = Holdout.of(self.holdout, ontology) if self.holdout else None
-        made = recipe(ontology, realiser or Realiser(ontology), self.family, self.name, self.seed, holdout)
+        made = recipe_of(ontology, realiser or Realiser(ontology), self.family, self.name, self.seed, holdout)
         made.only = self.only
         return made
 
@@ -121,16 +121,21 @@ def stream(
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
     realiser: Realiser | None = None,
+    recipe: Contrasts | None = None,
 ) -> Iterator[tuple[Row, Tally]]:
     """Yield exactly the rows of an order, each with the tally so far.
+
+    Args:
+        recipe: the order's recipe, where the caller has it and has checked its rows already.
 
     Raises:
         DatasetError: the axis cannot give so many rows; says how many it can and which filter took the rest.
     """
-    made = order.recipe(realiser)
+    made = recipe or order.recipe(realiser)
     axes = made.ontology.axes
     wanted = order.rows if order.rows is not None else made.default_rows
-    check_rows(order, made, wanted)
+    if recipe is None:
+        check_rows(order, made, wanted)
     quotas = Splitter(axes.splits).quotas(wanted)
     if order.only is not None:
         quotas = {split: wanted if split == order.only else 0 for split in SPLITS}
@@ -180,9 +185,11 @@ def check_rows(order: Order, made: Contrasts, wanted: int) -> None:
         raise DatasetError(f"--n {wanted}: expected at least 1 row")
     if not made.findings:
         raise DatasetError(f"{order.family}/{order.name}: no finding of the ontology has this axis")
+    per = made.ontology.axes.max_rows_per_context
+    if wanted <= per * len(made.findings):
+        return  # each finding has a context at least: no need to count them all
     most = made.capacity()
     if wanted > most:
-        per = made.ontology.axes.max_rows_per_context
         raise DatasetError(
             f"{order.family}/{order.name} can give {most:,} rows, {wanted:,} were asked for: "
             f"its {most // per:,} contexts give at most {per} rows each (max_rows_per_context in axes.yaml)"

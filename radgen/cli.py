@@ -195,7 +195,12 @@ def _endpoint(help_text: str, *names: str, **more: Any) -> Any:
 
 @app.command()
 def extract(
-    reports: Annotated[Path, typer.Argument(help="Reports as JSONL: id, findings, impression.")],
+    reports: Annotated[
+        Path | None, typer.Argument(help="Reports as JSONL: id, findings, impression.")
+    ] = None,
+    show: Annotated[
+        str | None, typer.Option("--show", help="Show the findings of this text, by rules; write nothing.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="The JSONL file to write.")] = Path("extracted.jsonl"),
     backend: Annotated[str, typer.Option(help="rules (offline) or openai (an endpoint).")] = "rules",
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many reports.")] = None,
@@ -244,6 +249,17 @@ def extract(
     ] = None,
 ) -> None:
     """Canonical findings of reports, each with its evidence: by rules, or by a model behind an endpoint."""
+    if show is not None:
+        if reports is not None:
+            raise RadgenError("--show takes a text instead of a file of reports; leave one of them out")
+        from rich.console import Console
+
+        from radgen.extract.show import show as show_findings
+
+        show_findings(show, Console(highlight=False), ontology or ())
+        return
+    if reports is None:
+        raise RadgenError("expected a file of reports, or --show and a text; see radgen extract --help")
     if backend == "rules":
         if base_url or export_batch or import_batch:
             raise RadgenError("--base-url and batch files need --backend openai; add it, or leave them out")

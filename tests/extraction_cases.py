@@ -22,7 +22,11 @@ def problems(case: dict[str, Any], found: list[Record]) -> list[str]:
         accepted = case.get("accept", {}).get(str(index), {})
         tags = {expected["finding"], *accepted.get("finding", [])}
         ranked = sorted(
-            ((differences(expected, record, accepted, optional), record) for record in left if record["finding"] in tags),
+            (
+                (differences(expected, record, accepted, optional), record)
+                for record in left
+                if record["finding"] in tags
+            ),
             key=lambda pair: len(pair[0]),
         )
         if not ranked:
@@ -43,7 +47,9 @@ def differences(expected: Record, record: Record, accepted: Record, optional: li
         right = [expected.get(name), *accepted.get(name, [])]
         if record.get(name) in right:
             continue
-        extras = [extra[name] for extra in optional if name in extra and extra["finding"] == expected["finding"]]
+        extras = [
+            extra[name] for extra in optional if name in extra and extra["finding"] == expected["finding"]
+        ]
         if record.get(name) not in extras:
             wrong.append(f"{expected['finding']}.{name}: {record.get(name)!r}, not {expected.get(name)!r}")
     return wrong

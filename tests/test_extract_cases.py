@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 import yaml
-
 from extraction_cases import problems
+
 from radgen.extract.rules import default_extractor
 
 HERE = Path(__file__).parent
 SHARED = HERE.parents[1] / "shared" / "cases_open.jsonl"
-OWN: dict[str, list[dict[str, Any]]] = yaml.safe_load((HERE / "data" / "extraction_cases.yaml").read_text("utf-8"))
+OWN: dict[str, list[dict[str, Any]]] = yaml.safe_load(
+    (HERE / "data" / "extraction_cases.yaml").read_text("utf-8")
+)
 
 
 def found(text: str) -> list[dict[str, Any]]:

@@ -11,6 +11,8 @@ from radgen.extract.regions import MODIFIERS, is_degree, other_side, two_sides
 _INSIDE = frozenset(("in", "of", "within", "involving", "at", "throughout", "affecting", "from"))
 #: What the first of two coordinated findings shares with the second: "unchanged right and left effusions".
 _SHARED = ("temporal_change", "acuity")
+_STATING = frozenset(("attribute", "size", "level", "place", "site", "count"))
+_VERDICTS = frozenset(("post_negation", "history_after", "relation"))
 _POINTING = frozenset(("the", "this", "these", "that", "those", "its", "their"))
 
 
@@ -45,7 +47,7 @@ class Binder:
                 if near:
                     for mention in group:
                         mention.definite = True
-            if kind in ("attribute", "size", "level", "count", "number", "place", "site"):
+            if kind in _STATING or kind == "number":
                 following = region[position + 1] if position + 1 < len(region) else None
                 if is_degree(item, following):
                     continue
@@ -66,13 +68,13 @@ class Binder:
     def after(
         self, items: list[Item], start: int, stop: int, group: list[Mention], linked: list[list[Mention]]
     ) -> None:
-        finite = False
-        preposition = False
-        inside = True
-        largest = False
-        denied = False
-        joined = False
-        alternatives = len(linked) > 1 and not any(mention.negated for mention in group)
+        """Give mentions what follows their noun; predicates reach back along coordinated mentions.
+
+        Args:
+            group: the mentions of the noun that the items follow.
+            linked: the groups that are coordinated with it, itself the last.
+        """
+        tail = _Tail(len(linked) > 1 and not any(mention.negated for mention in group))
         for index in range(start, stop):
             item = items[index]
             kind = item.kind
@@ -82,76 +84,39 @@ class Binder:
                 group.append(other)
                 self.after(items, index + 1, stop, [other], [[other]])
                 return
-            if kind == "verb":
-                finite = True
-            elif kind == "prep":
-                preposition = True
-                inside = item.phrase.words[-1] in _INSIDE
+            if kind in ("hypothetical", "history"):
+                return
+            if kind in _STATING:
+                if not tail.passes(item, following):
+                    for mention in self._targets(item, tail, group, linked):
+                        self._give(mention, item, before=False, joined=tail.joined)
             elif kind == "year":
-                if (
-                    index
-                    and items[index - 1].kind != "verb"
-                    and items[start].phrase.words[0] in ("was", "were")
-                ):
+                if items[start].phrase.words[:1] in (("was",), ("were",)) and items[index - 1].kind != "verb":
                     for mention in group:
                         mention.dropped = mention.dropped or "historical"
-            elif kind == "site" and preposition and not inside:
-                continue
-            elif kind == "largest":
-                largest = True
-            elif kind == "comma":
-                preposition = False
-                if largest and following is not None and following.kind not in ("size", "verb"):
-                    largest = False
-            elif kind == "with":
-                preposition = True
-            elif kind in ("and", "or"):
-                joined = True
-            elif kind == "negation":
-                denied = True
-            elif kind == "post_negation":
+            elif kind in _VERDICTS:
+                last = stop == len(items)
                 for mention in everyone(linked):
-                    mention.negated = True
-                    mention.cover(item)
-            elif kind == "history_after":
-                for mention in everyone(linked):
-                    mention.dropped = "historical"
-            elif kind in ("hypothetical", "history"):
-                return
-            elif kind == "relation":
-                if item.attrs["certainty"] == "cannot_exclude" and stop == len(items):
-                    for mention in everyone(linked):
-                        mention.certainty = "cannot_exclude"
-                        mention.cover(item)
-            elif kind in ("attribute", "size", "level", "place", "site", "count"):
-                if is_degree(item, following):
-                    continue
-                if denied and kind == "attribute":
-                    denied = False
-                    continue
-                if largest and kind != "size":
-                    continue
-                if kind == "count":
-                    continue
-                spread = finite or item.phrase.predicate
-                targets = everyone(linked) if spread else group
-                if kind == "place" and (preposition or alternatives) and not spread:
-                    targets = [
-                        mention
-                        for mention in everyone(linked)
-                        if mention in group
-                        or (not mention.places and mention.tag not in self.lexicon.unsided)
-                    ]
-                if kind == "size":
-                    targets = group
-                for mention in targets:
-                    if spread and mention not in group and mention.negated != group[0].negated:
-                        continue
-                    self._give(mention, item, before=False, joined=joined)
-        if any(mention.dropped == "historical" for mention in group):
-            for mention in group:
-                if mention.negated or mention.attrs.get("temporal_change") == "resolved":
-                    mention.dropped = None
+                    _judge(mention, item, last)
+            else:
+                tail.note(item, following)
+        for mention in group:
+            gone = mention.negated or mention.attrs.get("temporal_change") == "resolved"
+            if gone and mention.dropped == "historical":  # "was present before and is not seen today"
+                mention.dropped = None
+
+    def _targets(
+        self, item: Item, tail: _Tail, group: list[Mention], linked: list[list[Mention]]
+    ) -> list[Mention]:
+        """Return the mentions that an item after a noun speaks of."""
+        if item.kind == "size":
+            return group
+        if tail.finite or item.phrase.predicate:
+            return [m for m in everyone(linked) if m in group or m.negated == group[0].negated]
+        if item.kind == "place" and (tail.preposition or tail.alternatives):
+            unsided = self.lexicon.unsided
+            return [m for m in everyone(linked) if m in group or (not m.places and m.tag not in unsided)]
+        return group
 
     def share_place(
         self,
@@ -220,9 +185,7 @@ class Binder:
                 if not mention.places:
                     mention.places = [("bilateral", None, None)]
                 elif len(mention.places) == 1 and mention.places[0][0] == value:
-                    mention.places = [
-                        ("bilateral", *mention.places[0][1:])
-                    ]  # "right effusion greater than left"
+                    mention.places = [("bilateral", *mention.places[0][1:])]  # "right greater than left"
             elif name in ("severity", "severity_min", "density") and mention.tag in self.lexicon.devices:
                 continue
             elif name not in attrs:
@@ -255,5 +218,66 @@ class Binder:
         return orphan
 
 
+class _Tail:
+    """What has been passed among the words after a noun."""
+
+    __slots__ = ("alternatives", "denied", "finite", "inside", "joined", "largest", "preposition")
+
+    def __init__(self, alternatives: bool) -> None:
+        self.alternatives = alternatives
+        self.finite = False
+        self.preposition = False
+        self.inside = True
+        self.largest = False
+        self.denied = False
+        self.joined = False
+
+    def note(self, item: Item, following: Item | None) -> None:
+        """Take note of a word that states nothing by itself."""
+        kind = item.kind
+        if kind == "verb":
+            self.finite = True
+        elif kind == "prep":
+            self.preposition = True
+            self.inside = item.phrase.words[-1] in _INSIDE
+        elif kind == "with":
+            self.preposition = True
+        elif kind == "comma":
+            self.preposition = False
+            if following is not None and following.kind not in ("size", "verb"):
+                self.largest = False
+        elif kind in ("and", "or"):
+            self.joined = True
+        elif kind == "largest":
+            self.largest = True
+        elif kind == "negation":
+            self.denied = True
+
+    def passes(self, item: Item, following: Item | None) -> bool:
+        """Whether an item that states something does not state it of the noun."""
+        kind = item.kind
+        if is_degree(item, following) or kind == "count" or (self.largest and kind != "size"):
+            return True
+        if kind == "site":
+            return self.preposition and not self.inside
+        if self.denied and kind == "attribute":
+            self.denied = False
+            return True
+        return False
+
+
+def _judge(mention: Mention, item: Item, last: bool) -> None:
+    """Apply a verdict that follows its findings: "is not seen", "was seen on the prior study"."""
+    if item.kind == "post_negation":
+        mention.negated = True
+        mention.cover(item)
+    elif item.kind == "history_after":
+        mention.dropped = "historical"
+    elif last and item.attrs["certainty"] == "cannot_exclude":
+        mention.certainty = "cannot_exclude"
+        mention.cover(item)
+
+
 def everyone(linked: list[list[Mention]]) -> list[Mention]:
+    """Return the mentions of all groups."""
     return [mention for group in linked for mention in group]

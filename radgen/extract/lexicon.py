@@ -1,4 +1,4 @@
-"""The extractor's vocabulary, made of the ontology, the generators' words and the cues in ``data/cues.yaml``."""
+"""The extractor's vocabulary: the ontology, the generators' words, and the cues in ``data/cues.yaml``."""
 
 from __future__ import annotations
 
@@ -332,7 +332,7 @@ class Lexicon:
                     return
 
     def _inner(self) -> None:
-        """Let "displaced rib fracture" state what "displaced" states, where "rib fracture" is the same finding."""
+        """Let "displaced rib fracture" state what "displaced" states, beside "rib fracture"."""
         for words, phrase in self.phrases.items():
             if phrase.strong or len(phrase.find) != 1 or len(words) < 2:
                 continue

@@ -19,7 +19,6 @@ class Mention:
         "end",
         "find",
         "item",
-        "largest",
         "negated",
         "normal",
         "places",
@@ -39,7 +38,6 @@ class Mention:
         self.normal = False
         self.dropped: str | None = None
         self.definite = False
-        self.largest = False
         self.plural = find[2]
         self.start = item.start if item else 0
         self.end = item.end if item else 0
@@ -71,10 +69,11 @@ def add_places(mention: Mention, places: list[Place], joined: bool) -> None:
         return
     if len(places) == 1 and len(mention.places) == 1:
         old, new = mention.places[0], places[0]
-        if all(a is None or b is None or a == b for a, b in zip(old, new, strict=True)):
-            if not ((old[1] and new[2]) or (old[2] and new[1])) or joined is False:
-                mention.places = [(old[0] or new[0], old[1] or new[1], old[2] or new[2])]
-                return
+        agree = all(a is None or b is None or a == b for a, b in zip(old, new, strict=True))
+        apart = joined and ((old[1] and new[2]) or (old[2] and new[1]))  # a lobe and a zone
+        if agree and not apart:
+            mention.places = [(old[0] or new[0], old[1] or new[1], old[2] or new[2])]
+            return
     if joined:
         mention.places += [place for place in places if place not in mention.places]
 

@@ -75,26 +75,19 @@ def _run(items: list[Item], start: int) -> int:
         joined = any(items[k].kind in _JOINS for k in range(at, step))
         if not joined and not _listed(items, close):
             return at
-        if (
-            after_preposition
-            and joined
-            and close < size
-            and items[close].kind in ("find", "attribute", "subject")
-        ):
-            if items[close].start == items[close - 1].end and "noun" in _last_noun(items, start, at):
-                return at
-            if (
-                items[close].kind == "find"
-                and items[close].start == items[close - 1].end
-                and _complete(items[at - 1])
-            ):
-                return at
+        if after_preposition and joined and _opens_noun(items, close, items[at - 1]):
+            return at
         at = close
     return at
 
 
-def _last_noun(items: list[Item], start: int, end: int) -> dict[str, str]:
-    return items[end - 1].phrase.place if end > start else {}
+def _opens_noun(items: list[Item], close: int, last: Item) -> bool:
+    """Whether a place belongs to the noun after it: "in the right lung and left | effusion"."""
+    if close >= len(items) or items[close].start != items[close - 1].end:
+        return False
+    if items[close].kind == "find":
+        return _complete(last)
+    return items[close].kind in ("attribute", "subject") and "noun" in last.phrase.place
 
 
 def _complete(item: Item) -> bool:
@@ -160,11 +153,10 @@ def _alternatives(items: list[Item], noun: str | None) -> list[Place]:
             continue
         place = item.phrase.place
         current = conjuncts[-1]
-        clash = any(key in current for key in place if key != "noun")
-        if clash and "laterality" in place and len(place) == 1 and "laterality" in current:
-            if place["laterality"] != current["laterality"] and place["laterality"] != "bilateral":
-                conjuncts.append({})
-                current = conjuncts[-1]
+        side, other = place.get("laterality"), current.get("laterality")
+        if len(place) == 1 and side and other and side not in (other, "bilateral"):
+            conjuncts.append({})
+            current = conjuncts[-1]
         current.update(place)
     conjuncts = [conjunct for conjunct in conjuncts if conjunct]
     for conjunct in reversed(conjuncts):
@@ -176,15 +168,14 @@ def _alternatives(items: list[Item], noun: str | None) -> list[Place]:
         noun = conjunct.get("noun", noun)
         if noun and ("lobe_position" in conjunct or "zone_position" in conjunct):
             conjunct.setdefault("noun", noun)
-    side: str | None = None
+    shared: str | None = None
     for conjunct in conjuncts:
-        side = conjunct.get("laterality", side)
-        if side and "laterality" not in conjunct and (side, conjunct.get("lobe")) != ("right", "lingula"):
-            conjunct["laterality"] = side
-    for conjunct in reversed(conjuncts):
-        if conjunct.get("laterality") == "bilateral" and conjunct is conjuncts[-1]:
-            for other in conjuncts:
-                other.setdefault("laterality", "bilateral")
+        shared = conjunct.get("laterality", shared)
+        if shared and (shared, conjunct.get("lobe")) != ("right", "lingula"):
+            conjunct.setdefault("laterality", shared)
+    if conjuncts and conjuncts[-1].get("laterality") == "bilateral":  # "upper and lower lobes bilaterally"
+        for conjunct in conjuncts:
+            conjunct.setdefault("laterality", "bilateral")
     places = list(dict.fromkeys(_place(conjunct) for conjunct in conjuncts))
     places = [place for place in places if any(place)]
     return _both_sides(places)

@@ -67,7 +67,7 @@ def quantities(tokens: Tokens, say: QuantityWords) -> dict[int, Quantity]:
     last: Quantity | None = None
     while index < len(lower):
         quantity = None
-        if lower[index][0].isdigit():
+        if _digit(lower[index]):
             quantity = _number(tokens, say, index, last)
         elif lower[index] in _ORDINAL_WORDS:
             quantity = _rib(tokens, say, index)
@@ -91,15 +91,9 @@ def _number(tokens: Tokens, say: QuantityWords, index: int, last: Quantity | Non
     before = lower[index - 1] if index else ""
     after = lower[index + 1] if index + 1 < size else ""
     glued = index > 0 and tokens.end(index - 1) == tokens.starts[index]
-    if (
-        glued
-        and before in say.vertebrae
-        and lower[index].isdigit()
-        and 0 < int(lower[index][:3]) <= say.vertebrae[before]
-    ):
-        if after not in say.units and not (
-            after.isalpha() and index + 1 < size and tokens.starts[index + 1] == tokens.end(index)
-        ):
+    if glued and before in say.vertebrae and _whole(lower[index]):
+        tight = after.isalpha() and tokens.starts[index + 1] == tokens.end(index)
+        if 0 < int(lower[index][:3]) <= say.vertebrae[before] and after not in say.units and not tight:
             return _level(tokens, say, index - 1)
     if after in _ORDINAL and tokens.starts[index + 1] == tokens.end(index):
         rib = _rib(tokens, say, index)
@@ -111,21 +105,21 @@ def _number(tokens: Tokens, say: QuantityWords, index: int, last: Quantity | Non
     measure = _measure(tokens, say, index)
     if measure is not None:
         return _role(tokens, say, *measure, last)
-    if after == "/" and index + 2 < size and lower[index + 2][0].isdigit():
+    if after == "/" and index + 2 < size and _digit(lower[index + 2]):
         end = index + 3
-        if end + 1 < size and lower[end] in "/-" and lower[end + 1][0].isdigit():
+        if end + 1 < size and lower[end] in "/-" and _digit(lower[end + 1]):
             end += 2
         return Quantity("ignore", index, end)
-    if index + 1 in tokens.joined and after.isdigit():
+    if index + 1 in tokens.joined and _whole(after):
         end = index + 2
-        while end in tokens.joined and lower[end].isdigit():
+        while end in tokens.joined and _whole(lower[end]):
             end += 1
         return Quantity("ignore", index, end)
     word = lower[index]
     if len(word) == 4 and word[:2] in ("19", "20"):
         return Quantity("year", index, index + 1)
     if (
-        not word.isdigit()
+        not _whole(word)
         or len(word) > 3
         or int(word) == 0
         or before in say.labels
@@ -161,16 +155,13 @@ def _level(tokens: Tokens, say: QuantityWords, index: int) -> Quantity:
             join = at + 1
             if lower[join : join + 1] == ["and"]:
                 join += 1
-        if join + 1 < len(lower) and lower[join] in say.vertebrae and lower[join + 1].isdigit():
+        if join + 1 < len(lower) and lower[join] in say.vertebrae and _whole(lower[join + 1]):
             if tokens.starts[join + 1] != tokens.end(join):
                 break
             text += f"{link}{lower[join].upper()}{lower[join + 1]}"
             at = join + 2
         elif (
-            join < len(lower)
-            and lower[join].isdigit()
-            and link == "-"
-            and lower[join + 1 : join + 2] != ["mm"]
+            join < len(lower) and _whole(lower[join]) and link == "-" and lower[join + 1 : join + 2] != ["mm"]
         ):
             text += f"{link}{letter}{lower[join]}"
             at = join + 1
@@ -189,7 +180,7 @@ def _rib(tokens: Tokens, say: QuantityWords, index: int) -> Quantity | None:
         word = lower[at]
         if word in _ORDINAL_WORDS:
             numbers.append(_ORDINAL_WORDS[word])
-        elif word[0].isdigit() and word.isdigit() and lower[at + 1 : at + 2] and lower[at + 1] in _ORDINAL:
+        elif _digit(word) and _whole(word) and lower[at + 1 : at + 2] and lower[at + 1] in _ORDINAL:
             numbers.append(word + lower[at + 1])
             at += 1
         elif word in ("rib", "ribs") or word == "costochondral":
@@ -216,7 +207,7 @@ def _ribs_after(tokens: Tokens, say: QuantityWords, index: int) -> Quantity:
     while at + 1 < len(lower) and (lower[at] in ("-", "through", "to", "and", ",") or at in tokens.joined):
         link = "-" if lower[at] in ("-", "through", "to") or at in tokens.joined else " and "
         number = at if at in tokens.joined else at + 1
-        if not lower[number].isdigit():
+        if not _whole(lower[number]):
             break
         text += link + lower[number]
         at = number + 1
@@ -229,7 +220,7 @@ def _segment(tokens: Tokens, say: QuantityWords, index: int) -> Quantity:
     lower = tokens.lower
     text = lower[index]
     at = index + 1
-    while at + 1 < len(lower) and lower[at] in ("/", "and", "-", ",") and lower[at + 1].isdigit():
+    while at + 1 < len(lower) and lower[at] in ("/", "and", "-", ",") and _whole(lower[at + 1]):
         text += ("/" if lower[at] == "/" else " and ") + lower[at + 1]
         at += 2
     if at < len(lower) and lower[at] in ("a", "b") and tokens.starts[at] == tokens.end(at - 1):
@@ -245,7 +236,7 @@ def _measure(tokens: Tokens, say: QuantityWords, index: int) -> tuple[int, int, 
     values: list[tuple[float, float | None]] = []
     spread = False
     at = index
-    while at < size and lower[at][0].isdigit():
+    while at < size and _digit(lower[at]):
         value = float(lower[at])
         at += 1
         unit = None
@@ -253,21 +244,15 @@ def _measure(tokens: Tokens, say: QuantityWords, index: int) -> tuple[int, int, 
             unit = say.units[lower[at]]
             at += 1
         values.append((value, unit))
-        if (
-            at + 1 < size
-            and lower[at] in say.by
-            and lower[at + 1][0].isdigit()
-            and not spread
-            and len(values) < 3
-        ):
+        if at + 1 < size and lower[at] in say.by and _digit(lower[at + 1]) and not spread and len(values) < 3:
             at += 1
             continue
         if len(values) == 1 and at < size:
-            if at in tokens.joined and lower[at][0].isdigit():
+            if at in tokens.joined and _digit(lower[at]):
                 spread = True
                 continue
             between = lower[at] == "and" and index and lower[index - 1] == "between"
-            if at + 1 < size and (lower[at] in say.range or between) and lower[at + 1][0].isdigit():
+            if at + 1 < size and (lower[at] in say.range or between) and _digit(lower[at + 1]):
                 spread = True
                 at += 1
                 continue
@@ -336,6 +321,15 @@ def _role(
     return Quantity("size", head, end, attrs)
 
 
+def _whole(word: str) -> bool:
+    """Whether a word is a whole number in ASCII digits."""
+    return word.isascii() and word.isdigit()
+
+
+def _digit(word: str) -> bool:
+    return word[0] in "0123456789"
+
+
 def _is_distance(lower: list[str], say: QuantityWords, context: list[str], end: int) -> bool:
     after = lower[end : end + 4]
     if after and (
@@ -357,11 +351,7 @@ def _is_prior(
         return True
     if last is not None and {"compared", "versus", "vs"} & words:
         return True
-    after = lower[end : end + 2]
-    if (after and after[0] in say.prior_after) or (
-        after[:1] == ["on"]
-        and lower[end + 1 : end + 5]
-        and {"prior", "previous"} & set(lower[end + 1 : end + 4])
-    ):
-        return True
-    return False
+    after = lower[end : end + 4]
+    if after[:1] == ["on"]:
+        return not {"prior", "previous"}.isdisjoint(after)
+    return bool(after) and after[0] in say.prior_after

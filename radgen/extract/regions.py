@@ -15,6 +15,7 @@ SEPARATORS = frozenset((*JOINS, "det", "ignore"))
 _AFFIRMING = frozenset(("severity", "temporal_change", "count", "count_category", "size_mm", "certainty"))
 _RESTRICTING = frozenset(("new", "severe", "increased"))
 _PRENOMINAL = frozenset(("attribute", "size", "count", "number"))
+_NOMINAL = frozenset(("find", "det", "attribute", "place", "size"))
 _BESIDE = frozenset(("place", "site", "det", "level", "ignore"))
 
 
@@ -57,12 +58,7 @@ def start_of(items: list[Item], previous: int, head: int) -> int:
             if not fronted:
                 return _after_phrase(items, index, head)
             start = index
-        elif kind == "comma" or kind in ("and", "or", "slash"):
-            if not _adjectival(items, index, previous):
-                break
-        elif kind == "verb" and fronted is False and index == previous + 1:
-            break
-        else:
+        elif kind not in ("comma", "and", "or", "slash") or not _adjectival(items, index, previous):
             break
         index -= 1
     return start
@@ -102,15 +98,19 @@ def first_start(items: list[Item], head: int) -> int:
     "increased lucencies in both apices along with scarring": the apices are not those of the scarring.
     """
     for index in range(head - 1, 1, -1):
-        if items[index].kind in ("and", "with"):
-            for at in range(index - 1, 0, -1):
-                if items[at].kind == "prep" and items[at].start > items[at - 1].end:
-                    if (
-                        any(item.kind == "place" for item in items[at:index])
-                        and items[at - 1].kind != "negation"
-                    ):
-                        return index + 1
+        if items[index].kind in ("and", "with") and _hangs_on_unknown(items, index):
+            return index + 1
     return 0
+
+
+def _hangs_on_unknown(items: list[Item], index: int) -> bool:
+    """Whether a place before ``index`` belongs to a noun that the vocabulary does not have."""
+    for at in range(index - 1, 0, -1):
+        if items[at].kind == "prep" and items[at].start > items[at - 1].end:
+            place = any(item.kind == "place" for item in items[at:index])
+            if place and items[at - 1].kind != "negation":
+                return True
+    return False
 
 
 def _denied_from(items: list[Item], previous: int, head: int) -> int | None:
@@ -134,13 +134,7 @@ def _denied_from(items: list[Item], previous: int, head: int) -> int | None:
             cut = min(cut, index + 1) if not kinds - {items[index].kind} else cut
     if kinds and "or" not in kinds and affirms(items[cut:head], "and" in kinds):
         return None
-    if (
-        kinds
-        and any(item.kind == "there" for item in items[at + 1 : head])
-        and items[head - 1].kind == "there"
-    ):
-        return None
-    return at
+    return None if kinds and items[head - 1].kind == "there" else at
 
 
 def last_separators(between: list[Item]) -> set[str]:
@@ -155,6 +149,7 @@ def last_separators(between: list[Item]) -> set[str]:
 
 
 def is_bare(items: list[Item], previous: int, start: int) -> bool:
+    """Whether nothing but separators stands between two mentions."""
     return all(item.kind in SEPARATORS for item in items[previous + 1 : start]) and start > previous + 1
 
 
@@ -175,7 +170,7 @@ def affirms(region: list[Item], after_and: bool) -> bool:
 
 
 def other_side(items: list[Item], index: int, stop: int, mention: Mention) -> bool:
-    """Whether the same finding on the other side follows: "the left effusion is small, the right is large"."""
+    """Whether the same finding on the other side follows: "the left effusion is small, the right large"."""
     at = index + 1
     while (
         at < stop and items[at].kind in ("and", "det", "attribute", "size") and not items[at].phrase.predicate
@@ -190,7 +185,7 @@ def other_side(items: list[Item], index: int, stop: int, mention: Mention) -> bo
 
 
 def two_sides(region: list[Item]) -> int | None:
-    """Return where the words of the second of two findings begin: "moderate right and | small left effusions"."""
+    """Return where the second of two findings begins: "moderate right and | small left effusions"."""
     places = [index for index, item in enumerate(region) if item.kind == "place" and len(item.places) == 1]
     for first, second in pairwise(places):
         if {region[first].places[0][0], region[second].places[0][0]} != {"left", "right"}:
@@ -204,18 +199,12 @@ def two_sides(region: list[Item]) -> int | None:
 def hedge_next(items: list[Item]) -> None:
     """Read "is likely" before a noun as "likely represents", and "absent" before one as a denial."""
     for item, following in pairwise(items):
-        if item.phrase.words == ("absent",) and following.start == item.end:
-            if following.kind in ("find", "attribute", "place"):
-                item.kind = "negation"
+        if following.start != item.end or following.kind not in _NOMINAL:
+            continue
+        if item.phrase.words == ("absent",):
+            item.kind = "negation"
         elif item.kind == "attribute" and "certainty" in item.attrs and item.phrase.words[0] in ("is", "are"):
-            if following.start == item.end and following.kind in (
-                "find",
-                "det",
-                "attribute",
-                "place",
-                "size",
-            ):
-                item.kind = "relation"
+            item.kind = "relation"
 
 
 def contrasts_adjectives(items: list[Item], at: int) -> bool:

@@ -43,9 +43,10 @@ class RulesExtractor:
     of the generators and of ``data/cues.yaml``, and a user's ``lexicon`` section adds to them.
 
     >>> rules = default_extractor()
-    >>> [finding.stated() for finding in rules.extract("No pneumothorax, small left effusion.")]
-    [{'finding': 'pneumothorax', 'presence': 'absent'}, {'finding': 'pleural_effusion', 'presence': 'present', \
-'severity': 'mild', 'laterality': 'left'}]
+    >>> for finding in rules.extract("No pneumothorax, small left effusion."):
+    ...     print(finding.stated())
+    {'finding': 'pneumothorax', 'presence': 'absent'}
+    {'finding': 'pleural_effusion', 'presence': 'present', 'severity': 'mild', 'laterality': 'left'}
     """
 
     def __init__(self, ontology: Ontology) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from radgen.extract.lexicon import Lexicon
@@ -10,6 +11,7 @@ from radgen.extract.regions import MODIFIERS
 
 #: Kinds that only the reading of subjects resolves; a clause without them has none to pair.
 JUDGED = frozenset(("subject", "normal", "not_normal", "abnormal"))
+_COORDINATING = frozenset(("and", "or", "slash", "comma", "det", "place", "attribute", "ignore", "site"))
 #: Findings, whether they are denied, fields that are stated, the items that say so.
 Judgement = tuple[list[str], bool, dict[str, Any], list[Item]]
 
@@ -37,12 +39,10 @@ class Subjects:
             marks = [
                 index
                 for index, item in enumerate(items)
-                if item.kind == "normal"
-                or (item.phrase.abnormal and item.kind != "subject" and item.kind != "break")
+                if item.kind == "normal" or (item.phrase.abnormal and item.kind not in ("subject", "break"))
             ]
-            taken: set[int] = set()
             for mark in marks:
-                self._pair(items, subjects, mark, judged, taken)
+                self._pair(items, subjects, mark, judged)
             self._spread(items, subjects, judged)
         for index, item in enumerate(items):
             if index in judged:
@@ -63,8 +63,8 @@ class Subjects:
         subjects: list[int],
         mark: int,
         judged: dict[int, Judgement],
-        taken: set[int],
     ) -> None:
+        """Judge the nearest subject before a mark, or the one after it."""
         item = items[mark]
         candidates = []
         left = [index for index in subjects if index < mark and index not in judged]
@@ -75,7 +75,7 @@ class Subjects:
             candidates.append(right[0])
         for index in candidates:
             subject = items[index]
-            tags = subject.phrase.subject or (self._lung_tags() if subject.attrs.get("lung") else [])
+            tags = self._tags(subject)
             if item.kind == "normal" and tags:
                 judged[index] = (tags, True, dict(item.attrs), [item])
             else:
@@ -90,10 +90,12 @@ class Subjects:
                     continue
                 judged[index] = (both[:1], False, {}, [item])
             item.kind = "verb"
-            taken.add(mark)
             return
 
-    def _lung_tags(self) -> list[str]:
+    def _tags(self, subject: Item) -> list[str]:
+        """Return the findings that the normality of a subject denies."""
+        if subject.phrase.subject or not subject.attrs.get("lung"):
+            return subject.phrase.subject
         phrase = self.lexicon.phrases.get(("lungs",))
         return phrase.subject if phrase else []
 
@@ -109,26 +111,19 @@ class Subjects:
     ) -> None:
         """Let "normal" reach subjects that are coordinated with one that has it."""
         for order in (list(reversed(subjects)), subjects):
-            for near, far in zip(order, order[1:], strict=False):
-                if near in judged and far not in judged and judged[near][1]:
-                    low, high = min(near, far), max(near, far)
-                    used = judged[near][3]
-                    backwards = far < near
-                    if backwards and used and used[0].start < items[near].start:
-                        continue
-                    if not backwards and used and used[0].start > items[near].start:
-                        continue
-                    between = items[low + 1 : high]
-                    if all(
-                        i.kind
-                        in ("and", "or", "slash", "comma", "det", "place", "attribute", "ignore", "site")
-                        for i in between
-                    ) and (len(between) > 0 or items[low].end == items[high].start):
-                        tags = items[far].phrase.subject or (
-                            self._lung_tags() if items[far].attrs.get("lung") else []
-                        )
-                        if tags:
-                            judged[far] = (tags, True, dict(judged[near][2]), used)
+            for near, far in pairwise(order):
+                if near not in judged or far in judged or not judged[near][1]:
+                    continue
+                _, _, attrs, used = judged[near]
+                if (far < near) == (used[0].start < items[near].start):
+                    continue  # "normal heart; lungs": what stands before its subject does not reach back
+                low, high = min(near, far), max(near, far)
+                between = items[low + 1 : high]
+                if not between and items[low].end != items[high].start:
+                    continue
+                tags = self._tags(items[far])
+                if tags and all(item.kind in _COORDINATING for item in between):
+                    judged[far] = (tags, True, dict(attrs), used)
 
 
 def _in_phrase(items: list[Item], index: int) -> bool:
@@ -158,10 +153,8 @@ def _reaches_back(items: list[Item], subject: int, mark: int) -> bool:
     between = items[subject + 1 : mark]
     if items[mark].kind != "normal" and not between and items[mark].start != items[subject].end:
         return False
-    commas = [item for item in between if item.kind == "comma"]
-    if commas and mark + 1 < len(items) and items[mark + 1].kind == "subject":
-        return False
-    return True
+    listed = any(item.kind == "comma" for item in between)
+    return not (listed and mark + 1 < len(items) and items[mark + 1].kind == "subject")
 
 
 def _reaches_on(items: list[Item], mark: int, subject: int) -> bool:

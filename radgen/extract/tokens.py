@@ -70,10 +70,10 @@ def tokenize(text: str) -> Tokens:
     for index, word in enumerate(words):
         if word in _HYPHENS and 0 < index < last and kept and kept[-1] == index - 1:
             at = starts[index]
-            if starts[index - 1] + len(words[index - 1]) == at and starts[index + 1] == at + 1:
-                if words[index - 1][-1].isalnum() and words[index + 1][0].isalnum():
-                    joined.add(len(kept))
-                    continue
+            tight = starts[index - 1] + len(words[index - 1]) == at and starts[index + 1] == at + 1
+            if tight and words[index - 1][-1].isalnum() and words[index + 1][0].isalnum():
+                joined.add(len(kept))
+                continue
         kept.append(index)
     return Tokens(text, [words[index] for index in kept], joined, [starts[index] for index in kept])
 

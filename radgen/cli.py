@@ -198,7 +198,7 @@ def extract(
     reports: Annotated[
         Path | None, typer.Argument(help="Reports as JSONL: id, findings, impression.")
     ] = None,
-    show: Annotated[
+    text: Annotated[
         str | None, typer.Option("--show", help="Show the findings of this text, by rules; write nothing.")
     ] = None,
     out: Annotated[Path, typer.Option(help="The JSONL file to write.")] = Path("extracted.jsonl"),
@@ -249,14 +249,14 @@ def extract(
     ] = None,
 ) -> None:
     """Canonical findings of reports, each with its evidence: by rules, or by a model behind an endpoint."""
-    if show is not None:
+    if text is not None:
         if reports is not None:
             raise RadgenError("--show takes a text instead of a file of reports; leave one of them out")
         from rich.console import Console
 
-        from radgen.extract.show import show as show_findings
+        from radgen.extract.show import show_findings
 
-        show_findings(show, Console(highlight=False), ontology or ())
+        show_findings(text, Console(highlight=False), ontology or ())
         return
     if reports is None:
         raise RadgenError("expected a file of reports, or --show and a text; see radgen extract --help")

@@ -15,10 +15,10 @@ from radgen.ontology import Finding, load_ontology
 
 #: One colour a finding, in turn; red and dim are kept for what is denied.
 _COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "bright_cyan", "bright_green", "bright_magenta")
-_FIRST = ("finding", "presence", "certainty")
+_OWN_COLUMN = ("finding", "presence")
 
 
-def show(text: str, console: Console, ontology_files: Sequence[str | Path] = ()) -> int:
+def show_findings(text: str, console: Console, ontology_files: Sequence[str | Path] = ()) -> int:
     """Print the findings of a text; return how many there are."""
     found = RulesExtractor(load_ontology(ontology_files)).extract(text)
     console.print(coloured(text, found))
@@ -45,27 +45,24 @@ def coloured(text: str, found: Sequence[Finding]) -> Text:
 
 
 def table(found: Sequence[Finding]) -> Table:
-    """Return a row for each finding, and a column for each field that any of them states."""
-    states = [finding.stated() for finding in found]
-    names = list(_FIRST[:2]) + [
-        name
-        for name in Finding.model_fields
-        if name not in _FIRST[:2] and any(name in state for state in states)
-    ]
-    grid = Table(box=None, header_style="bold", pad_edge=False)
-    for name in [*names, "evidence"]:
-        grid.add_column(name)
-    for number, (finding, state) in enumerate(zip(found, states, strict=True)):
-        evidence = finding.evidence.text if finding.evidence else ""
-        cells = [Text(_cell(state.get(name))) for name in names]
-        cells[0].stylize(colour(number, finding))
-        grid.add_row(*cells, Text(evidence, style="dim"))
+    """Return a row for each finding: what it is, whether it is there, what else is stated, in which words."""
+    grid = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("finding", "presence", "states", "evidence"):
+        grid.add_column(name, overflow="fold")
+    for number, finding in enumerate(found):
+        rest = [
+            f"{name} {_cell(value)}" for name, value in finding.stated().items() if name not in _OWN_COLUMN
+        ]
+        grid.add_row(
+            Text(finding.finding, style=colour(number, finding)),
+            Text(finding.presence or ""),
+            Text("\n".join(rest)),
+            Text(finding.evidence.text if finding.evidence else "", style="dim"),
+        )
     return grid
 
 
 def _cell(value: Any) -> str:
-    if value is None:
-        return ""
     if isinstance(value, list):
         return ", ".join(_cell(part) for part in value)
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -2,8 +2,9 @@
 
     python benchmarks/radjudge.py radjudge.json
 
-Scores are compared before the jitter. ">" must hold strictly; "=" holds where the two scores differ by less than
-two jitters can (2 x 3 sigma = 0.12). What is missed is printed with its scores and the findings that were read.
+Scores are compared before the jitter. ">" must hold strictly; "=" holds where the two scores differ by
+less than two jitters can (2 x 3 sigma = 0.12). What is missed is printed with its scores and the findings
+that were read.
 """
 
 from __future__ import annotations
@@ -80,7 +81,9 @@ def report(path: Path) -> None:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("file", type=Path, help="radjudge.json")
     report(parser.parse_args().file)
 

@@ -1,11 +1,12 @@
 """Speed of RadSim, and of mining and scoring pairs of findings sections; one core.
 
     python benchmarks/radsim.py                        # 100,000 synthetic reports are made first (minutes)
-    python benchmarks/radsim.py REPORTS.jsonl          # of 'radgen reports --synthetic 100000 --out REPORTS.jsonl'
+    python benchmarks/radsim.py REPORTS.jsonl          # of 'radgen reports --synthetic 100000'
     python benchmarks/radsim.py REPORTS.jsonl --radjudge radjudge.json
 
-Printed: pairs a second of the plain and the vectorised function; then for 10,000, 30,000 and 100,000 reports the
-seconds to read and code them, to mine and score ten pairs a report, and the most memory (a process for each).
+Printed: pairs a second of the plain and the vectorised function; then for 10,000, 30,000 and 100,000 reports
+the seconds to read and code them, to mine and score ten pairs a report, and the most memory (a process for
+each).
 """
 
 from __future__ import annotations
@@ -38,8 +39,10 @@ def functions(path: Path) -> None:
     """Compare the plain and the vectorised function on random pairs of sections, in processor seconds."""
     ontology = load_ontology()
     policy = load_policy(ontology)
-    sections = [[state for state, _ in read.states["findings"]] for read, _ in zip(
-        ReportStates(path, ontology, truth=True), range(3000), strict=False)]
+    sections = [
+        [state for state, _ in read.states["findings"]]
+        for read, _ in zip(ReportStates(path, ontology, truth=True), range(3000), strict=False)
+    ]
     coder = Coder(policy)
     for states in sections:
         coder.add(states)
@@ -51,7 +54,10 @@ def functions(path: Path) -> None:
     values = scorer.score(first, second).value
     fast = len(first) / (time.process_time() - start)
     start = time.process_time()
-    plain = [score(sections[i], sections[j], policy).value for i, j in zip(first[:2000], second[:2000], strict=True)]
+    plain = [
+        score(sections[i], sections[j], policy).value
+        for i, j in zip(first[:2000], second[:2000], strict=True)
+    ]
     slow = len(plain) / (time.process_time() - start)
     print(f"plain {slow:,.0f} pairs/s, vectorised {fast:,.0f} pairs/s: {fast / slow:.0f} times")
     print(f"largest difference {np.abs(np.array(plain) - values[:2000]).max():.1e}")
@@ -92,7 +98,9 @@ def mined(path: str, reports: int) -> dict[str, Any]:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("reports", type=Path, nargs="?", help="synthetic reports (JSONL with truth)")
     parser.add_argument("--radjudge", type=Path, help="also judge the rankings of radjudge.json")
     arguments = parser.parse_args()
@@ -109,8 +117,9 @@ def main() -> None:
             with multiprocessing.get_context("spawn").Pool(1) as pool:
                 got = pool.apply(mined, (str(part), size))
             print(
-                f"{size:>7,} reports, {got['texts']:,} texts: read and coded {got['read']:.1f} s, mined and scored"
-                f" {got['pairs']:,} pairs of {got['candidates']:,} candidates in {got['mined']:.1f} s;"
+                f"{size:>7,} reports, {got['texts']:,} texts: read and coded {got['read']:.1f} s, mined"
+                f" and scored {got['pairs']:,} pairs of {got['candidates']:,} candidates in"
+                f" {got['mined']:.1f} s;"
                 f" {got['memory']:.0f} MB"
             )
             print(f"        rows a tenth from -1 to 1: {got['histogram']}")

@@ -158,9 +158,11 @@ def _problems(constants: Constants, ontology: Ontology, sources: list[Source]) -
     at = ("radsim",)
     expected = {f"{a}-{b}" for i, a in enumerate(PRESENCES) for b in PRESENCES[i:]}
     given = {"-".join(sorted(key.split("-"), key=_presence_rank)) for key in constants.presence}
-    for key in constants.presence:
-        if key not in expected:
-            out.append(problem(sources, (*at, "presence", key), unknown("pair of presences", key, expected)))
+    out += [
+        problem(sources, (*at, "presence", key), unknown("pair of presences", key, expected))
+        for key in constants.presence
+        if key not in expected
+    ]
     out += [
         problem(sources, (*at, "presence"), f"expected a value for '{key}', found none")
         for key in sorted(expected - given)

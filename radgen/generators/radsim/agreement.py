@@ -122,7 +122,9 @@ def compare(policy: Policy, a: State, b: State) -> Pair:
     constants = policy.constants
     pa, pb = presence_of(a), presence_of(b)
     presence = presence_agreement(policy, pa, pb)
-    values = {name: _agree(policy, name, a, b) for name in constants.weights if name != "presence"}
+    values: dict[Attribute, float] = {
+        name: _agree(policy, name, a, b) for name in constants.weights if name != "presence"
+    }
     denied = (pa == "absent") != (pb == "absent")
     if denied and {pa, pb} == {"present", "absent"}:
         presence = _denial(policy, a, b, values, presence)
@@ -144,23 +146,23 @@ def compare(policy: Policy, a: State, b: State) -> Pair:
     return Pair(tuple(terms))
 
 
-def _denial(policy: Policy, a: State, b: State, values: Mapping[str, float], presence: float) -> float:
+def _denial(policy: Policy, a: State, b: State, values: Mapping[Attribute, float], presence: float) -> float:
     """Return the agreement of a denial and what it meets: only the denied variant is contradicted."""
     denial, other = (a, b) if a.get("presence") == "absent" else (b, a)
     known, excluded = True, False
     for name, value in values.items():
-        if name == "certainty" or _say(name, denial) is None:  # type: ignore[arg-type]
+        if name == "certainty" or _say(name, denial) is None:
             continue
-        if not _comparable(policy, name, a, b):  # type: ignore[arg-type]
+        if not _comparable(policy, name, a, b):
             known = False
         elif value <= 0:
             excluded = True
-    for name in ("acuity", "temporal_change"):
-        if denial.get(name) is None or denial[name] == "resolved":
+    for field in ("acuity", "temporal_change"):
+        if denial.get(field) is None or denial[field] == "resolved":
             continue
-        if other.get(name) in (None, "resolved"):
+        if other.get(field) in (None, "resolved"):
             known = False
-        elif other[name] != denial[name]:
+        elif other[field] != denial[field]:
             excluded = True
     if excluded:
         return policy.constants.restricted.other_variant
@@ -220,7 +222,9 @@ def _agree(policy: Policy, name: Attribute, a: State, b: State) -> float:
     elif name == "certainty":
         hedges: list[Certainty] = [h for h in (a.get("certainty"), b.get("certainty")) if h is not None]
         if len(hedges) == 2:
-            return graded(level("certainty", hedges[0]) - level("certainty", hedges[1]), constants.sigma["certainty"])
+            return graded(
+                level("certainty", hedges[0]) - level("certainty", hedges[1]), constants.sigma["certainty"]
+            )
         if hedges:
             return constants.hedged[hedges[0]]
     if _say(name, a) is None and _say(name, b) is None:

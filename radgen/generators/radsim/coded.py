@@ -6,26 +6,24 @@ is left over is weighed and related, all in arrays.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from radgen.generators.radsim.coding import BITS, SHAPES, WORDS, Coded, Coder, Tables
-from radgen.ontology.radsim import PRESENCES, Policy
+from radgen.generators.radsim.coding import BITS, Coded, Coder, Tables
+from radgen.generators.radsim.terms import ABSENT, Terms
+from radgen.ontology.radsim import Policy
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _CHUNK = 16384
-_ABSENT = PRESENCES.index("absent")
-_PRESENT = PRESENCES.index("present")
 
 
 @dataclass
 class Scores:
-    """Scores of many pairs and their parts (float64): ``value = clip(agreement + family + organ + jitter)``."""
+    """Scores of many pairs and their parts (float64): ``value = clip(the sum of the others)``."""
 
     value: Floats
     agreement: Floats
@@ -51,20 +49,16 @@ class Scorer:
         self.coded = coded or coder.coded()
         self.tables: Tables = coder.tables
         constants = self.policy.constants
-        self.weights = {name: float(constants.weights[name]) for name in constants.weights}
+        self.weights: dict[str, float] = {name: float(weight) for name, weight in constants.weights.items()}
         count = len(self.tables.tags)
         known = len(self.tables.system)
         self.system = np.full(count, -1, np.int32)
         self.system[:known] = self.tables.system
         self.related = np.zeros((count, count), np.float32)
         self.related[:known, :known] = self.tables.related
-        self.presence = np.array([[_presence(self.policy, a, b) for b in PRESENCES] for a in PRESENCES])
-        self.sides = _sides(self.policy)
-        self.continua = np.array([group.agreement for group in constants.continua] or [1.0])
-        self.hedged = np.array([constants.hedged[name] for name in ("cannot_exclude", "possible", "probable", "definite")])
-        self._jaccards: dict[tuple[int, int], float] = {}
+        self.terms = Terms(self.policy, self.coded)
         self._own = self._own_weights()
-        affirmed = self.coded.columns["presence"] != _ABSENT
+        affirmed = self.coded.columns["presence"] != ABSENT
         # Findings that are not denied, packed by description: what leftovers can be related to.
         self.there = np.flatnonzero(affirmed)
         self.there_offsets = np.concatenate([[0], np.cumsum(affirmed)])[self.coded.offsets]
@@ -92,12 +86,14 @@ class Scorer:
             b, pair_b = _expand(self.coded.offsets, y)
             at_a, at_b, _, _ = self._match(a, pair_a, b, pair_b)
             part = slice(at, at + len(x))
-            for name, weight, agreement in self._terms(a[at_a], b[at_b]):
+            for name, weight, agreement in self.terms.of(a[at_a], b[at_b]):
                 out[name][part] = np.bincount(pair_a[at_a], weight * (1 - agreement), len(x))
             for findings, owner, used in ((a, pair_a, at_a), (b, pair_b, at_b)):
-                free = presence[findings] != _ABSENT
+                free = presence[findings] != ABSENT
                 free[used] = False
-                out["finding"][part] += np.bincount(owner[free], self._own[findings[free]], len(x)).astype(np.float32)
+                out["finding"][part] += np.bincount(owner[free], self._own[findings[free]], len(x)).astype(
+                    np.float32
+                )
         return out
 
     def _own_weights(self) -> Floats:
@@ -117,8 +113,8 @@ class Scorer:
         a, pair_a = _expand(coded.offsets, first)
         b, pair_b = _expand(coded.offsets, second)
         at_a, at_b, weight, total = self._match(a, pair_a, b, pair_b)
-        sums = np.bincount(pair_a[at_a], weight, pairs)
-        totals = np.bincount(pair_a[at_a], total, pairs)
+        sums: Floats = np.bincount(pair_a[at_a], weight, pairs).astype(np.float64)
+        totals: Floats = np.bincount(pair_a[at_a], total, pairs).astype(np.float64)
         family, organ = np.zeros(pairs), np.zeros(pairs)
 
         presence = coded.columns["presence"]
@@ -130,13 +126,15 @@ class Scorer:
             rest, owner = findings[free], owner[free]
             bit = self.system[coded.columns["tag"][rest]]
             masks = coded.general[other[owner]]
-            covered = (bit >= 0) & ((masks >> np.maximum(bit, 0).astype(np.uint64)) & np.uint64(1)).astype(bool)
-            denial = presence[rest] == _ABSENT
+            covered = (bit >= 0) & ((masks >> np.maximum(bit, 0).astype(np.uint64)) & np.uint64(1)).astype(
+                bool
+            )
+            denial = presence[rest] == ABSENT
             agreed = np.bincount(owner[denial & covered], minlength=pairs) * self.weights["presence"]
             sums += agreed
             totals += agreed
             rest, owner, covered = rest[~denial], owner[~denial], covered[~denial]
-            alone += np.bincount(owner, minlength=pairs)
+            alone += np.bincount(owner, minlength=pairs).astype(np.float64)
             sides.append((rest, owner, covered, other))
         unmatched = constants.unmatched
         each = np.maximum(unmatched.floor, unmatched.first + unmatched.step * (alone - 1))
@@ -176,19 +174,20 @@ class Scorer:
         u = ((first >> np.uint64(11)).astype(np.float64) + 1.0) / 2**53
         v = (second >> np.uint64(11)).astype(np.float64) / 2**53
         z = np.sqrt(-2.0 * np.log(u)) * np.cos(2.0 * np.pi * v)
-        return constants.sigma * np.clip(z, -constants.clip, constants.clip)
+        noise: Floats = constants.sigma * np.clip(z, -constants.clip, constants.clip)
+        return noise
 
     # --- findings that both sides have ---
 
     def _match(self, a: Ints, pair_a: Ints, b: Ints, pair_b: Ints) -> tuple[Ints, Ints, Floats, Floats]:
-        """Join on pair and group, and match one to one; returns places in ``a`` and ``b``, weights, totals."""
+        """Join on pair and group, and match one to one: places in ``a`` and ``b``, weights, totals."""
         group = self.coded.columns["group"]
         key_a = (pair_a << 21) | group[a]
         key_b = (pair_b << 21) | group[b]
         low = np.searchsorted(key_b, key_a, "left")
         width = np.searchsorted(key_b, key_a, "right") - low
         at_a = np.repeat(np.arange(len(a)), width)
-        at_b = np.repeat(low, width) + _within(width)
+        at_b = np.repeat(low, width) + within(width)
         weight, total = self._compare(a[at_a], b[at_b])
         rivals = (width[at_a] > 1) | (np.bincount(at_b, minlength=len(b))[at_b] > 1)
         if not rivals.any():
@@ -201,7 +200,7 @@ class Scorer:
     def _best(
         self, where: Ints, at_a: Ints, at_b: Ints, a: Ints, b: Ints, weight: Floats, total: Floats
     ) -> Ints:
-        """Choose among rivals: the best agreement first, each finding once (the rule of ``policy._match``)."""
+        """Choose among rivals: the best agreement first, each finding once (as ``policy._match``)."""
         hashes = self.coded.columns["hash"]
         with np.errstate(over="ignore"):
             content = hashes[a[at_a[where]]] + hashes[b[at_b[where]]]
@@ -222,125 +221,10 @@ class Scorer:
     def _compare(self, a: Ints, b: Ints) -> tuple[Floats, Floats]:
         """Return the sum of weights and of weighted agreements of matched findings."""
         weight, total = np.zeros(len(a)), np.zeros(len(a))
-        for _, each, agreement in self._terms(a, b):
+        for _, each, agreement in self.terms.of(a, b):
             weight += each
             total += each * agreement
         return weight, total
-
-    def _terms(self, a: Ints, b: Ints) -> Iterator[tuple[str, Floats, Floats]]:
-        """Yield weight and agreement of each attribute of matched findings (``agreement.compare``)."""
-        c, constants = self.coded.columns, self.policy.constants
-        pa, pb = c["presence"][a], c["presence"][b]
-        presence = self.presence[pa, pb]
-        stated_a, stated_b = c["stated"][a], c["stated"][b]
-        either, both = stated_a | stated_b, stated_a & stated_b
-        values, comparable = self._values(a, b, both)
-        denied = (pa == _ABSENT) != (pb == _ABSENT)
-        plain = denied & ((pa == _PRESENT) | (pb == _PRESENT))
-        if plain.any():
-            k = np.flatnonzero(plain)
-            chosen = {name: (value[k], comparable[name][k]) for name, value in values.items()}
-            presence[k] = self._denial(a[k], b[k], chosen, presence[k])
-        differ = c["tag"][a] != c["tag"][b]
-        if differ.any():
-            k = np.flatnonzero(differ)
-            presence[k] *= self.continua[c["group"][a[k]] - (1 << 20)]
-        negative = (pa == _ABSENT) | (pb == _ABSENT)
-        yield "presence", np.full(len(a), self.weights["presence"]), presence
-        for name, bit in BITS.items():
-            said = (either & bit) > 0
-            counts = said if name in constants.leave_when_unstated else said | ~negative
-            yield name, self.weights[name] * counts, np.where(denied, presence, values[name])
-
-    def _values(
-        self, a: Ints, b: Ints, both: NDArray[np.uint8]
-    ) -> tuple[dict[str, Floats], dict[str, NDArray[np.bool_]]]:
-        """Return the agreement of every attribute, and where both sides state what can be compared."""
-        c, constants = self.coded.columns, self.policy.constants
-        stated_a, stated_b = c["stated"][a], c["stated"][b]
-        either = stated_a | stated_b
-        values: dict[str, Floats] = {}
-        comparable: dict[str, NDArray[np.bool_]] = {}
-        for name, bit in BITS.items():
-            values[name] = np.where((either & bit) > 0, constants.one_sided[name], 1.0)  # type: ignore[index]
-            comparable[name] = (both & bit) > 0
-        k = np.flatnonzero(comparable["size"])
-        x, y = c["size"][a[k]], c["size"][b[k]]
-        values["size"][k] = 1.0 - 2.0 * np.abs(x - y) / np.maximum(x, y)
-        k = np.flatnonzero(comparable["severity"])
-        values["severity"][k] = self._graded("severity", "severity", a[k], b[k])
-        k = np.flatnonzero(comparable["laterality"])
-        values["laterality"][k] = self.sides[c["side"][a[k]], c["side"][b[k]]]
-        k = np.flatnonzero(comparable["certainty"])
-        values["certainty"][k] = self._graded("certainty", "certainty", a[k], b[k])
-        k = np.flatnonzero(((either & ~both) & BITS["certainty"]) > 0)
-        hedge = np.where(np.isnan(c["certainty"][a[k]]), c["certainty"][b[k]], c["certainty"][a[k]])
-        values["certainty"][k] = self.hedged[hedge.astype(np.int64)]
-        for name, numbers, texts in (("spatial", ("rank",), WORDS), ("morphology", SHAPES, ("words",))):
-            k = np.flatnonzero(comparable[name])
-            value, some = self._parts(name, numbers, texts, a[k], b[k])
-            values[name][k[some]] = value[some]
-            comparable[name][k] = some
-        return values, comparable
-
-    def _graded(self, column: str, sigma: str, a: Ints, b: Ints) -> Floats:
-        c = self.coded.columns[column]
-        distance = c[a].astype(np.float64) - c[b]
-        return 2.0 * np.exp(-(distance**2) / (2.0 * self.policy.constants.sigma[sigma] ** 2)) - 1.0  # type: ignore[index]
-
-    def _parts(
-        self, name: str, numbers: tuple[str, ...], texts: tuple[str, ...], a: Ints, b: Ints
-    ) -> tuple[Floats, NDArray[np.bool_]]:
-        """Return the mean agreement of the parts that both state, and where there is one."""
-        c = self.coded.columns
-        total, count = np.zeros(len(a)), np.zeros(len(a))
-        for column in numbers:
-            value = self._graded(column, name, a, b)
-            known = ~np.isnan(value)
-            total[known] += value[known]
-            count += known
-        for column in texts:
-            x, y = c[column][a], c[column][b]
-            k = np.flatnonzero((x >= 0) & (y >= 0))
-            if column == "words":
-                total[k] += self._jaccard(x[k], y[k])
-            else:
-                total[k] += np.where(x[k] == y[k], 1.0, self.policy.constants.different_place)
-            count[k] += 1
-        return total / np.maximum(count, 1), count > 0
-
-    def _jaccard(self, x: NDArray[np.int32], y: NDArray[np.int32]) -> Floats:
-        """Return ``2 J - 1`` of sets of words; each pair of sets is worked out once."""
-        keys, inverse = np.unique(x.astype(np.int64) << 32 | y, return_inverse=True)
-        values = []
-        for key in keys.tolist():
-            i, j = key >> 32, key & 0xFFFFFFFF
-            if (i, j) not in self._jaccards:
-                first, second = self.coded.sets[i], self.coded.sets[j]
-                self._jaccards[i, j] = 2.0 * len(first & second) / len(first | second) - 1.0
-            values.append(self._jaccards[i, j])
-        return np.array(values)[inverse] if values else np.zeros(0)
-
-    def _denial(
-        self, a: Ints, b: Ints, values: dict[str, tuple[Floats, NDArray[np.bool_]]], presence: Floats
-    ) -> Floats:
-        """Return the agreement of denials and what they meet (``agreement._denial``)."""
-        c, constants = self.coded.columns, self.policy.constants
-        denial = np.where(c["presence"][a] == _ABSENT, a, b)
-        other = np.where(c["presence"][a] == _ABSENT, b, a)
-        unknown, excluded = np.zeros(len(a), bool), np.zeros(len(a), bool)
-        for name, (value, comparable) in values.items():
-            if name == "certainty":
-                continue
-            restricts = (c["stated"][denial] & BITS[name]) > 0
-            unknown |= restricts & ~comparable
-            excluded |= restricts & comparable & (value <= 0)
-        for name in ("acuity", "change"):
-            x, y = c[name][denial], c[name][other]
-            unknown |= (x >= 0) & (y < 0)
-            excluded |= (x >= 0) & (y >= 0) & (x != y)
-        out = np.where(unknown, constants.restricted.unknown, presence)
-        return np.where(excluded, constants.restricted.other_variant, out)
 
     # --- findings that one side has alone ---
 
@@ -352,7 +236,7 @@ class Scorer:
         if not width.any():
             return related, organ
         mine = np.repeat(np.arange(len(rest)), width)
-        theirs = self.there[np.repeat(self.there_offsets[other], width) + _within(width)]
+        theirs = self.there[np.repeat(self.there_offsets[other], width) + within(width)]
         different = c["group"][rest][mine] != c["group"][theirs]
         tag_a, tag_b = c["tag"][rest][mine], c["tag"][theirs]
         weight = self.related[tag_a, tag_b] * different
@@ -368,14 +252,15 @@ def _expand(offsets: Ints, chosen: Ints) -> tuple[Ints, Ints]:
     """Return the findings of descriptions one after another, and which of ``chosen`` each belongs to."""
     width = offsets[chosen + 1] - offsets[chosen]
     owner = np.repeat(np.arange(len(chosen)), width)
-    return np.repeat(offsets[chosen], width) + _within(width), owner
+    return np.repeat(offsets[chosen], width) + within(width), owner
 
 
-def _within(width: NDArray[Any]) -> Ints:
+def within(width: NDArray[Any]) -> Ints:
     """Return 0, 1, … inside each group of a width."""
     total = int(width.sum())
     starts = np.cumsum(width) - width
-    return np.arange(total) - np.repeat(starts, width)
+    places: Ints = np.arange(total) - np.repeat(starts, width)
+    return places
 
 
 def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -383,15 +268,3 @@ def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
         value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return value ^ (value >> np.uint64(31))
-
-
-def _presence(policy: Policy, a: str, b: str) -> float:
-    first, second = sorted((a, b), key=PRESENCES.index)
-    return policy.constants.presence[f"{first}-{second}"]
-
-
-def _sides(policy: Policy) -> Floats:
-    from radgen.generators.radsim.agreement import side_agreement
-    from radgen.generators.radsim.coding import SIDES
-
-    return np.array([[side_agreement(policy, a, b) for b in SIDES] for a in SIDES])

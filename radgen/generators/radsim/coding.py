@@ -17,6 +17,8 @@ from radgen.ontology.finding import Finding
 from radgen.ontology.radsim import PRESENCES, Policy
 
 SIDES = ("left", "right", "bilateral", "midline")
+#: First group number of the continua; tags are their own group below it.
+CONTINUA = 1 << 20
 _ACUITY = ("acute", "subacute", "chronic")
 _CHANGE = ("decreased", "stable", "increased", "new")  # "resolved" restricts nothing
 #: Free text that is only compared for equality.
@@ -47,7 +49,10 @@ _COLUMNS: dict[str, str] = {
 }
 _DTYPES = {"i": np.int32, "b": np.int8, "B": np.uint8, "d": np.float64, "f": np.float32, "Q": np.uint64}
 #: Bits of ``stated``: attributes that a state says something of, besides presence.
-BITS = {name: 1 << k for k, name in enumerate(("size", "severity", "laterality", "spatial", "morphology", "certainty"))}
+BITS = {
+    name: 1 << k
+    for k, name in enumerate(("size", "severity", "laterality", "spatial", "morphology", "certainty"))
+}
 
 
 @dataclass
@@ -188,7 +193,8 @@ class Coder:
         shapes = [level(name, state[name]) if state.get(name) is not None else nan for name in SHAPES]
         words = frozenset(state.get("morphology") or ())
         texts = [
-            -1 if state.get(name) is None else self._intern(name, str(state[name]).casefold()) for name in WORDS
+            -1 if state.get(name) is None else self._intern(name, str(state[name]).casefold())
+            for name in WORDS
         ]
         stated = BITS["size"] * (size is not None) | BITS["severity"] * (severity is not None)
         stated |= BITS["laterality"] * (state.get("laterality") is not None)
@@ -197,7 +203,7 @@ class Coder:
         stated |= BITS["certainty"] * (hedge is not None)
         return (
             tag,
-            (1 << 20) + continuum if continuum is not None else tag,
+            CONTINUA + continuum if continuum is not None else tag,
             PRESENCES.index(presence_of(state)),
             _code(SIDES, state.get("laterality")),
             _code(_ACUITY, state.get("acuity")),

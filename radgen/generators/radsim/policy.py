@@ -64,7 +64,7 @@ class Score:
 
 
 def canonical(findings: Iterable[Finding | Mapping[str, Any]]) -> dict[bytes, dict[str, Any]]:
-    """Return the distinct current states by their canonical JSON, in its order, without evidence or section."""
+    """Return the distinct current states by their canonical JSON, in its order, without evidence."""
     found: dict[bytes, dict[str, Any]] = {}
     for item in findings:
         state = item.stated() if isinstance(item, Finding) else item
@@ -191,7 +191,9 @@ def _leftovers(
     """Return the rows of what only one side states; a denial of its own counts nothing."""
     constants = policy.constants
     alone = sum(presence_of(state) != "absent" for state in (*rest_a, *rest_b))
-    unmatched = max(constants.unmatched.floor, constants.unmatched.first + constants.unmatched.step * (alone - 1))
+    unmatched = max(
+        constants.unmatched.floor, constants.unmatched.first + constants.unmatched.step * (alone - 1)
+    )
     rows: list[Row] = []
     for rest, other, first in ((rest_a, right, True), (rest_b, left, False)):
         denied = {
@@ -232,7 +234,9 @@ def _own_weight(policy: Policy, state: State) -> float:
     )
 
 
-def _relations(policy: Policy, state: State, other: list[dict[str, Any]]) -> tuple[tuple[float, str | None], float]:
+def _relations(
+    policy: Policy, state: State, other: list[dict[str, Any]]
+) -> tuple[tuple[float, str | None], float]:
     """Return the strongest relation to a different finding of the other side, and the bonus of the organ."""
     tag = state["finding"]
     best: tuple[float, str | None] = (0.0, None)

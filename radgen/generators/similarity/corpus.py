@@ -1,8 +1,8 @@
 """Texts of reports with their findings, coded for RadSim, each in one split (spec §5).
 
-A report's split is a hash of its id. A string that reports of several splits share belongs to the split that its
-own hash says (as in every other dataset), and is left out of the others; strings are compared over sections,
-whole reports and sentences, so that no string is in two splits of any dataset made of the same reports.
+A report's split is a hash of its id. A string that reports of several splits share belongs to the split that
+its own hash says (as in every other dataset), and is left out of the others; strings are compared over
+sections, whole reports and sentences, so that no string is in two splits of any dataset of the same reports.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def report_text(sections: dict[str, str]) -> str:
 def sentence_units(text: str, placed: list[Placed]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Yield the sentences of a section that state findings, each with them.
 
-    A sentence that shares a finding with another ("There is a nodule. It measures 8 mm.") is left out: alone it
-    does not say what was read in it.
+    A sentence that shares a finding with another ("There is a nodule. It measures 8 mm.") is left out: alone
+    it does not say what was read in it.
     """
     spans = sentences(text)
     states: list[list[dict[str, Any]]] = [[] for _ in spans]
@@ -91,7 +91,9 @@ class Ownership:
         self._hashes, self._splits = array("Q"), array("B")
         order = np.argsort(hashes, kind="stable")
         hashes, bits = hashes[order], bits[order]
-        first = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]])) if len(hashes) else []
+        fresh = np.ones(len(hashes), bool)
+        fresh[1:] = hashes[1:] != hashes[:-1]
+        first = np.flatnonzero(fresh)
         self.known = hashes[first]
         joined = np.bitwise_or.reduceat(bits, first) if len(hashes) else bits
         bounds = [np.uint64(min(bound, 2**64 - 1)) for bound in self.splitter.bounds]
@@ -103,11 +105,11 @@ class Ownership:
         """Return the split of a string of the reports; None for a new string."""
         at = int(np.searchsorted(self.known, np.uint64(value)))
         if at < len(self.known) and int(self.known[at]) == value:
-            return SPLITS[self.owner[at]]
+            return SPLITS[int(self.owner[at])]
         return self._new.get(value)
 
     def claim_new(self, text: str, split: Split) -> bool:
-        """Whether a text that was made just now may stand in a split: it was not made before, and is no other's.
+        """Whether a text that was made just now may stand in a split: it is new, and no other's.
 
         It belongs to the split from then on.
         """

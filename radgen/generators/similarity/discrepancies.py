@@ -1,7 +1,8 @@
 """Reports with one wrong sentence, beside a harmless rewrite: for judging (spec §5, §10).
 
-Each row is a triplet: the section, its harmless rewrite, the section with one sentence wrong. Both are read again by
-the rules: the harmless one must state what the section states, the other what the edit says and nothing else.
+Each row is a triplet: the section, its harmless rewrite, the section with one sentence wrong. Both are read
+again by the rules: the harmless one must state what the section states, the other what the edit says and
+nothing else.
 """
 
 from __future__ import annotations
@@ -121,7 +122,9 @@ class Discrepancies:
             if made < quotas[split]:
                 self.short[split] = (made, quotas[split])
 
-    def _one(self, section: Section, split: Split, rng: Random, made: Counter[str]) -> tuple[Change, Change] | None:
+    def _one(
+        self, section: Section, split: Split, rng: Random, made: Counter[str]
+    ) -> tuple[Change, Change] | None:
         original = keys(section.states)
         if self.reader.keys(joined(section.blocks), section.name) != original:
             self.rejected["the section reads differently when put together"] += 1
@@ -133,7 +136,9 @@ class Discrepancies:
             return None
         controls = list(self.options.controls)
         rng.shuffle(controls)
-        harmless = next((change for kind in controls if (change := self.change(kind, section, split, rng))), None)
+        harmless = next(
+            (change for kind in controls if (change := self.change(kind, section, split, rng))), None
+        )
         if harmless is None:
             self.rejected["no harmless rewrite"] += 1
             return None
@@ -244,9 +249,11 @@ def make_discrepancies(
     force: bool = False,
     progress: Callable[[int], None] = lambda _: None,
 ) -> MadeFromReports:
-    """Write one-sentence discrepancies to ``out/discrepancies/sections``; errors as ``make_perturbations``."""
+    """Write discrepancies to ``out/discrepancies/sections``; errors as ``make_perturbations``."""
     if order.truth or order.extracted:
-        raise DatasetError("discrepancies are read by the rules before and after; leave --truth and --extracted out")
+        raise DatasetError(
+            "discrepancies are read by the rules before and after; leave --truth and --extracted out"
+        )
     policy, sources, options = order.policy(), order.digests(), settings().discrepancies
     spec = Spec(
         family="discrepancies",

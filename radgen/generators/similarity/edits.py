@@ -1,7 +1,7 @@
 """Edits of one sentence: what is wrong afterwards, and harmless rewrites (spec §5).
 
-An edit proposes a new sentence and the states that the section must then have; ``discrepancies.py`` keeps it only
-if reading the whole section again finds exactly these.
+An edit proposes a new sentence and the states that the section must then have; ``discrepancies.py`` keeps it
+only if reading the whole section again finds exactly these.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import Any
 from radgen.generators.radsim.policy import canonical
 from radgen.generators.similarity.sections import Block, Section, State
 from radgen.generators.similarity.settings import DiscrepancySettings
+from radgen.ontology.finding import Severity
 from radgen.ontology.load import Ontology
 from radgen.ontology.schema import FindingEntry, Term
 
-_LEVELS = ("trace", "mild", "moderate", "severe")
+_LEVELS: tuple[Severity, ...] = ("trace", "mild", "moderate", "severe")
 _SIZE = re.compile(r"(?P<value>\d+(?:\.\d+)?)(?P<gap>[ -]?)(?P<unit>mm|cm|millimeters?|centimeters?)\b")
 _SIDES = {"left": "right", "right": "left"}
 _SIDE = re.compile(r"\b(left|right)(?=\b|-)", re.IGNORECASE)
@@ -78,7 +79,9 @@ def _editable(section: Section) -> Iterator[tuple[int, Block]]:
 def _before_a_noun(text: str, found: re.Match[str]) -> bool:
     """Whether a word opens a noun phrase: at the start or after an article, and before another word."""
     before = text[: found.start()].lower().split()
-    return text[found.end() : found.end() + 2].strip().isalpha() and (not before or before[-1] in ("a", "an", "the"))
+    return text[found.end() : found.end() + 2].strip().isalpha() and (
+        not before or before[-1] in ("a", "an", "the")
+    )
 
 
 def differs_by(kind: str, old: Iterable[State], new: Iterable[State]) -> bool:
@@ -101,7 +104,12 @@ def differs_by(kind: str, old: Iterable[State], new: Iterable[State]) -> bool:
 
 
 #: Field that each kind of discrepancy changes.
-_FIELD = {"laterality": "laterality", "severity": "severity", "size": "size_mm", "temporal": "temporal_change"}
+_FIELD = {
+    "laterality": "laterality",
+    "severity": "severity",
+    "size": "size_mm",
+    "temporal": "temporal_change",
+}
 
 
 def _only(block: Block, field: str) -> State | None:
@@ -137,7 +145,7 @@ class Edits:
     # --- what makes a report wrong ---
 
     def laterality(self, section: Section, rng: Random) -> Iterator[Edit]:
-        """Left for right; the sentence has one side, of one finding, and the other side has that place too."""
+        """Left for right; the sentence has one side, of one finding, and the place is on both sides."""
         for place, block in _editable(section):
             sides = list(_SIDE.finditer(block.text))
             state = _only(block, "laterality")
@@ -185,7 +193,11 @@ class Edits:
             if state is None or state.get("severity_min"):
                 continue
             entry = self.ontology.findings[state["finding"]]
-            scales = self.options.severity.degree if entry.severity_words == "degree" else self.options.severity.amount
+            scales = (
+                self.options.severity.degree
+                if entry.severity_words == "degree"
+                else self.options.severity.amount
+            )
             allowed = entry.severities or list(_LEVELS)
             for scale in scales:
                 word = scale[_LEVELS.index(state["severity"])]
@@ -203,8 +215,13 @@ class Edits:
         for place, block in _editable(section):
             state = _only(block, "size_mm")
             places = list(_SIZE.finditer(block.text))
-            if state is None or len(places) != 1 or any(
-                state.get(name) for name in ("size_dims_mm", "size_range_mm", "prior_size_mm", "distance_mm")
+            if (
+                state is None
+                or len(places) != 1
+                or any(
+                    state.get(name)
+                    for name in ("size_dims_mm", "size_range_mm", "prior_size_mm", "distance_mm")
+                )
             ):
                 continue
             found = places[0]
@@ -243,9 +260,13 @@ class Edits:
                         continue
                     text = exchange(block.text, places[0].start(), places[0].end(), new)
                     change = values.get(new) or (
-                        "increased" if new in ("increased", "increasing", "worsening", "worsened", "larger") else "decreased"
+                        "increased"
+                        if new in ("increased", "increasing", "worsening", "worsened", "larger")
+                        else "decreased"
                     )
-                    yield Edit("temporal", place, block.text, text, _with(block, state, temporal_change=change))
+                    yield Edit(
+                        "temporal", place, block.text, text, _with(block, state, temporal_change=change)
+                    )
 
     # --- harmless ---
 
@@ -258,7 +279,7 @@ class Edits:
                     for other in entry.terms:
                         same = other.number == term.number and other.text != term.text
                         plural = form == term.plural
-                        if not same or plural and not other.plural:
+                        if not same or (plural and not other.plural):
                             continue
                         text = exchange(block.text, found.start(), found.end(), other.form(plural))
                         yield Edit("synonym", place, block.text, text, block.states)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +23,11 @@ from radgen.ontology.radsim import Policy
 
 #: Raised when the same reports and seed give other rows.
 SIMILARITY_VERSION = 1
-_SUMMED = {"rules": "read by radgen's rules", "extracted": "extracted before", "truth": "the reports' own truth"}
+_SUMMED = {
+    "rules": "read by radgen's rules",
+    "extracted": "extracted before",
+    "truth": "the reports' own truth",
+}
 
 
 @dataclass
@@ -79,10 +82,10 @@ def source_digest(path: Path) -> str:
     """
     digest = sha256()
     if path.is_dir():
-        for file in sorted(path.rglob("*")):
-            if file.is_file():
-                digest.update(file.relative_to(path).as_posix().encode() + b"\0")
-                digest.update(bytes.fromhex(source_digest(file)))
+        for inner in sorted(path.rglob("*")):
+            if inner.is_file():
+                digest.update(inner.relative_to(path).as_posix().encode() + b"\0")
+                digest.update(bytes.fromhex(source_digest(inner)))
         return digest.hexdigest()
     try:
         with path.open("rb") as file:
@@ -137,7 +140,7 @@ def existing(out: Path, spec: Spec, fingerprint: str, force: bool) -> MadeFromRe
     if not finished(folder, fingerprint, force):
         return None
     manifest = read_manifest(folder) or {}
-    rows = {split: manifest["files"][f"{split}.jsonl"]["rows"] for split in SPLITS}
+    rows: dict[str, int] = {split: manifest["files"][f"{split}.jsonl"]["rows"] for split in SPLITS}
     return MadeFromReports(
         folder, rows, manifest["targets"], manifest["rejected"], manifest["counts"], False, manifest["notes"]
     )
@@ -220,12 +223,14 @@ def write(
             struct={},
             examples=[{name: _cell(value) for name, value in row.items()} for row in examples],
             kinds=spec.kinds,
-            origin=f"The texts are those of the reports that it was made from; their findings were {_SUMMED[states]}.",
+            origin=f"The texts are those of its reports, whose findings were {_SUMMED[states]}.",
             descriptions=spec.descriptions,
         )
         write_file(partial / "README.md", text.encode())
         write_file(partial / MANIFEST, dump(manifest))
-    return MadeFromReports(folder, dict(writer.rows), targets, dict(rejected), dict(counts), True, list(notes))
+    return MadeFromReports(
+        folder, dict(writer.rows), targets, dict(rejected), dict(counts), True, list(notes)
+    )
 
 
 def _cell(value: Any) -> Any:
@@ -235,8 +240,3 @@ def _cell(value: Any) -> Any:
 def _most(rejected: Counter[str]) -> str:
     reasons = [f"{count:,} {reason}" for reason, count in rejected.most_common(2) if count]
     return f" ({'; '.join(reasons)})" if reasons else ""
-
-
-def interleave(lists: Sequence[Iterable[tuple[Split, bytes]]]) -> Iterable[tuple[Split, bytes]]:
-    """Return the rows of all splits, one split after another."""
-    return itertools.chain.from_iterable(lists)

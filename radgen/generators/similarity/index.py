@@ -1,7 +1,7 @@
 """Candidate pairs through an inverted index on labels, families and words: linear in the number of texts.
 
-Each kind of key has posting lists; a candidate of a text is a random text of a random posting list of it, so a
-common key costs no more than a rare one. Random numbers are hashes of counters: the same on every machine.
+Each kind of key has posting lists; a candidate of a text is a random text of a random posting list of it, so
+a common key costs no more than a rare one. Random numbers are hashes of counters: the same on every machine.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radgen.generators.radsim.coded import Scorer, _within
+from radgen.generators.radsim.coded import Scorer, within
 from radgen.generators.similarity.corpus import Corpus
 from radgen.ontology.radsim import PRESENCES
 
@@ -111,7 +111,7 @@ class Index:
         coded = scorer.coded
         width = coded.offsets[members + 1] - coded.offsets[members]
         owner = np.repeat(np.arange(len(members)), width)
-        finding = np.repeat(coded.offsets[members], width) + _within(width)
+        finding = np.repeat(coded.offsets[members], width) + within(width)
         there = coded.columns["presence"][finding] != _ABSENT
         tags = coded.columns["tag"][finding].astype(np.int64)
         family = np.full(len(scorer.system), -1, np.int64)
@@ -139,7 +139,9 @@ class Index:
         masks = self.corpus.words[self.members].view(np.uint8)
         frequency = np.zeros(masks.shape[1] * 8, np.int64)
         for at in range(0, count, 8192):
-            frequency += np.unpackbits(masks[at : at + 8192], axis=1, bitorder="little").sum(axis=0, dtype=np.int64)
+            frequency += np.unpackbits(masks[at : at + 8192], axis=1, bitorder="little").sum(
+                axis=0, dtype=np.int64
+            )
         who, keys = [], []
         for at in range(0, count, 8192):
             bits = np.unpackbits(masks[at : at + 8192], axis=1, bitorder="little")
@@ -156,7 +158,8 @@ class Index:
         """Return the hash of each text's set of findings, and with it the hashes of the set less one."""
         order = np.lexsort((tags, owner))
         owner, tags = owner[order], tags[order]
-        fresh = np.concatenate([[True], (owner[1:] != owner[:-1]) | (tags[1:] != tags[:-1])]) if len(owner) else []
+        fresh = np.ones(len(owner), bool)
+        fresh[1:] = (owner[1:] != owner[:-1]) | (tags[1:] != tags[:-1])
         owner, tags = owner[fresh], tags[fresh]
         each = mixed(tags + 1)
         whole = np.zeros(count, np.uint64)
@@ -177,7 +180,7 @@ class Index:
 
 
 def _joined(has: tuple[Ints, Ints], lacks: tuple[Ints, Ints], sign: int) -> tuple[Ints, Ints]:
-    """Return keys by which a text that has a finding meets one that denies it: looked up with the other sign."""
+    """Return keys by which a text that has a finding meets one that denies it (the other sign)."""
     return (
         np.concatenate([has[0], lacks[0]]),
         np.concatenate([sign * (has[1] + 1), -sign * (lacks[1] + 1)]),
@@ -201,5 +204,5 @@ _BYTES = np.array([bin(value).count("1") for value in range(256)], np.uint8)
 def _ones(masks: NDArray[np.uint64]) -> Ints:
     """Return the number of bits of each row; NumPy 2 counts them itself."""
     if hasattr(np, "bitwise_count"):
-        return np.bitwise_count(masks).sum(axis=1, dtype=np.int64)
-    return _BYTES[masks.view(np.uint8)].sum(axis=1, dtype=np.int64)
+        return np.asarray(np.bitwise_count(masks).sum(axis=1, dtype=np.int64))
+    return np.asarray(_BYTES[masks.view(np.uint8)].sum(axis=1, dtype=np.int64))

@@ -3,97 +3,40 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
-import orjson
-
 from radgen.errors import DatasetError, unknown
 from radgen.generators.radsim.coded import Scorer
-from radgen.generators.similarity.corpus import Corpus, build, jaccard
+from radgen.generators.similarity.corpus import Corpus, build
 from radgen.generators.similarity.folder import (
     MadeFromReports,
     Spec,
     existing,
     identity,
-    line_of,
     source_digest,
     write,
 )
-from radgen.generators.similarity.index import mixed
-from radgen.generators.similarity.pairs import Mined, mine
+from radgen.generators.similarity.lines import (
+    DESCRIPTIONS,
+    PAIR_COLUMNS,
+    TRIPLET_COLUMNS,
+    contrast_name,
+    pair_rows,
+    triplet_rows,
+)
+from radgen.generators.similarity.pairs import mine
 from radgen.generators.similarity.settings import Level, settings
 from radgen.generators.similarity.source import ReportStates
-from radgen.generators.similarity.triplets import Triplets, mine_triplets
+from radgen.generators.similarity.triplets import mine_triplets
 from radgen.generators.splits import SPLITS, Split, Splitter
 from radgen.ontology.load import load_ontology
 from radgen.ontology.radsim import Policy, load_policy
 
 PAIR_LEVELS = ("sentence", "findings", "impression")
 TRIPLET_LEVELS = ("report", "sentence")
-PAIR_COLUMNS = (
-    "sentence1",
-    "sentence2",
-    "score",
-    "id",
-    "family",
-    "level",
-    "state1",
-    "state2",
-    "agreement",
-    "family_bonus",
-    "organ_bonus",
-    "jitter",
-    "report1",
-    "report2",
-)
-TRIPLET_COLUMNS = (
-    "anchor",
-    "positive",
-    "negative",
-    "id",
-    "family",
-    "level",
-    "contrast",
-    "positive_target",
-    "negative_target",
-    "anchor_state",
-    "positive_state",
-    "negative_state",
-    "word_overlap",
-    "anchor_report",
-    "positive_report",
-    "negative_report",
-)
-DESCRIPTIONS = {
-    "sentence1": "a text of one report",
-    "sentence2": "a text of another report",
-    "score": "RadSim of the two, in [-1, 1]: agreement + family_bonus + organ_bonus + jitter, clipped",
-    "family": "radsim or mined",
-    "level": "sentence, findings, impression or report",
-    "state1": "what the first text states: a list of canonical findings",
-    "state2": "what the second text states",
-    "agreement": "weighted agreement of the attributes",
-    "family_bonus": "what related findings add",
-    "organ_bonus": "what different findings of one organ system add",
-    "jitter": "reproducible noise, a hash of both lists of findings",
-    "report1": "id of the first report",
-    "report2": "id of the second report",
-    "anchor": "a text of a report",
-    "positive": "a text of another report that agrees with it",
-    "negative": "a text that shares labels, a family or words, and agrees less",
-    "contrast": "what the negative was chosen to differ in, or hardest: the most alike that agrees less",
-    "positive_target": "RadSim of positive and anchor",
-    "negative_target": "RadSim of negative and anchor",
-    "anchor_state": "what the anchor states: a list of canonical findings",
-    "word_overlap": "word Jaccard of anchor and negative",
-    "anchor_report": "id of its report",
-    "positive_report": "id of its report",
-    "negative_report": "id of its report",
-}
 
 
 @dataclass(frozen=True)
@@ -152,7 +95,7 @@ def make_pairs(
     """Write the scored pairs of one level to ``out/radsim/<level>``.
 
     Raises:
-        DatasetError: the level is unknown, there are fewer pairs than ``--n`` asks for, or nothing can be written.
+        DatasetError: the level is unknown, there are fewer pairs than ``--n``, or it cannot be written.
     """
     if level not in PAIR_LEVELS:
         raise DatasetError(unknown("--level", level, PAIR_LEVELS))
@@ -183,7 +126,7 @@ def make_pairs(
     rejected = reads.rejected + corpus.dropped + sum((part.rejected for part in mined.values()), Counter())
     got = {split: len(part) for split, part in mined.items()}
     notes = _short(order, quotas, got, spec, rejected)
-    rows = (row for split in SPLITS for row in _pair_rows(corpus, split, mined[split], spec))
+    rows = (row for split in SPLITS for row in pair_rows(corpus, split, mined[split], spec))
     return write(
         out,
         spec,
@@ -222,8 +165,9 @@ def make_triplets(
         label=None,
         kinds=dict.fromkeys(states, "states") | {"word_overlap": "number"},
         target="negative_target",
-        about=f"Triplets of texts ({level}) mined by similarity gap: the positive's RadSim against the anchor is higher"
-        f" than the negative's by at least {options.min_gap:g}; negatives share labels, a family or words.",
+        about=f"Triplets of texts ({level}) mined by similarity gap: the positive's RadSim against the anchor"
+        f" is higher than the negative's by at least {options.min_gap:g}; negatives share labels, a family or"
+        " words.",
         descriptions=DESCRIPTIONS,
     )
     fingerprint = identity(spec, policy, order.rows, sources, truth=order.truth)
@@ -233,15 +177,19 @@ def make_triplets(
     corpus = build(reads, cast(Level, level), policy, progress=progress)
     scorer = Scorer(corpus.coder, corpus.coded)
     quotas = volume(order, options.per_report[cast(Any, level)], corpus, policy)
-    mined = {split: mine_triplets(corpus, scorer, split, quotas[split], order.seed, options) for split in SPLITS}
+    mined = {
+        split: mine_triplets(corpus, scorer, split, quotas[split], order.seed, options) for split in SPLITS
+    }
     rejected = reads.rejected + corpus.dropped + sum((part.rejected for part in mined.values()), Counter())
     notes = _short(order, quotas, {split: len(part) for split, part in mined.items()}, spec, rejected)
     contrasts = Counter(
-        _contrast(options.contrasts, number) for part in mined.values() for number in part.contrast.tolist()
+        contrast_name(options.contrasts, number)
+        for part in mined.values()
+        for number in part.contrast.tolist()
     )
     counts = _counts(corpus) | {f"contrast {name}": count for name, count in sorted(contrasts.items())}
     rows = (
-        row for split in SPLITS for row in _triplet_rows(corpus, split, mined[split], spec, options.contrasts)
+        row for split in SPLITS for row in triplet_rows(corpus, split, mined[split], spec, options.contrasts)
     )
     return write(
         out,
@@ -272,95 +220,7 @@ def _short(
     text = ", ".join(f"{split} {have:,} of {want:,}" for split, (have, want) in missing.items())
     if order.rows is not None:
         took = "; ".join(f"{count:,} {reason}" for reason, count in rejected.most_common(3))
-        raise DatasetError(f"{spec.family}/{spec.name}: these reports give only {text} rows (left out: {took})")
+        raise DatasetError(
+            f"{spec.family}/{spec.name}: these reports give only {text} rows (left out: {took})"
+        )
     return [f"fewer rows than the recipe's volume for so many reports: {text}"]
-
-
-def _contrast(names: list[str], number: int) -> str:
-    return names[number] if number >= 0 else "hardest"
-
-
-def _dumped(corpus: Corpus) -> Callable[[int], bytes]:
-    """Return what writes a text as JSON; each text once."""
-    known: dict[int, bytes] = {}
-
-    def dumped(number: int) -> bytes:
-        if number not in known:
-            known[number] = orjson.dumps(corpus.texts[number])
-        return known[number]
-
-    return dumped
-
-
-def _pair_rows(corpus: Corpus, split: Split, mined: Mined, spec: Spec) -> Iterator[tuple[Split, bytes]]:
-    dumped = _dumped(corpus)
-    scores = mined.scores
-    order = np.argsort(mixed(mined.first * 0x9E37 + mined.second), kind="stable")
-    columns = zip(
-        *(
-            values[order].tolist()
-            for values in (
-                mined.first,
-                mined.second,
-                scores.value,
-                scores.agreement,
-                scores.family,
-                scores.organ,
-                scores.jitter,
-            )
-        ),
-        strict=True,
-    )
-    for i, j, value, agreement, family, organ, noise in columns:
-        texts = {"sentence1": dumped(i), "sentence2": dumped(j), "score": orjson.dumps(value)}
-        rest = {
-            "family": spec.family,
-            "level": spec.name,
-            "state1": orjson.Fragment(corpus.states_json(i)),
-            "state2": orjson.Fragment(corpus.states_json(j)),
-            "agreement": agreement,
-            "family_bonus": family,
-            "organ_bonus": organ,
-            "jitter": noise,
-            "report1": corpus.reports[i],
-            "report2": corpus.reports[j],
-        }
-        yield split, line_of(spec.name, texts, rest)
-
-
-def _triplet_rows(
-    corpus: Corpus, split: Split, mined: Triplets, spec: Spec, contrasts: list[str]
-) -> Iterator[tuple[Split, bytes]]:
-    dumped = _dumped(corpus)
-    order = np.argsort(mixed(mined.anchor * 0x9E37 + mined.negative), kind="stable")
-    columns = zip(
-        *(
-            values[order].tolist()
-            for values in (
-                mined.anchor,
-                mined.positive,
-                mined.negative,
-                mined.positive_score,
-                mined.negative_score,
-                mined.contrast,
-            )
-        ),
-        strict=True,
-    )
-    for a, p, n, high, low, contrast in columns:
-        texts = {"anchor": dumped(a), "positive": dumped(p), "negative": dumped(n)}
-        rest = {
-            "family": spec.family,
-            "level": spec.name,
-            "contrast": _contrast(contrasts, contrast),
-            "positive_target": high,
-            "negative_target": low,
-            "anchor_state": orjson.Fragment(corpus.states_json(a)),
-            "positive_state": orjson.Fragment(corpus.states_json(p)),
-            "negative_state": orjson.Fragment(corpus.states_json(n)),
-            "word_overlap": jaccard(corpus.texts[a], corpus.texts[n]),
-            "anchor_report": corpus.reports[a],
-            "positive_report": corpus.reports[p],
-            "negative_report": corpus.reports[n],
-        }
-        yield split, line_of(spec.name, texts, rest)

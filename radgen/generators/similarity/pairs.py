@@ -37,9 +37,7 @@ class Mined:
         return len(self.first)
 
 
-def mine(
-    corpus: Corpus, scorer: Scorer, split: Split, rows: int, seed: int, options: PairsSettings
-) -> Mined:
+def mine(corpus: Corpus, scorer: Scorer, split: Split, rows: int, seed: int, options: PairsSettings) -> Mined:
     """Return up to ``rows`` pairs of a split, as even over the bins of the score as there are pairs.
 
     Candidates come from the index, a fixed number a row: time and memory are linear in rows and texts.

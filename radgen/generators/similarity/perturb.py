@@ -48,7 +48,7 @@ COLUMNS = (
 DESCRIPTIONS = {
     "sentence1": "a section of a report",
     "sentence2": "the same section, reordered, with sentences of other reports, or with sentences left out",
-    "score": "1 for the same in another order; k/(k+n) for n findings added to k; else the share of prominence kept",
+    "score": "1 in another order; k/(k+n) for n findings added to k; else the share of prominence kept",
     "family": "perturbation",
     "level": "findings or impression",
     "kind": "reordered, added or omitted",
@@ -279,7 +279,7 @@ def make_perturbations(
         kinds=dict.fromkeys(("state1", "state2"), "states")
         | {"changed": "texts", "findings": "texts", "prominence": "numbers"},
         target="score",
-        about="Sections of reports against themselves: in another order, with findings added, with findings left out.",
+        about="Sections of reports against themselves: in another order, with findings added or left out.",
         descriptions=DESCRIPTIONS,
     )
     fingerprint = identity(spec, policy, order.rows, sources)
@@ -310,7 +310,11 @@ def make_perturbations(
 
 
 def checked(
-    maker: Any, rows: Iterator[tuple[Split, bytes]], order: ReportOrder, notes: list[str], counts: dict[str, int]
+    maker: Any,
+    rows: Iterator[tuple[Split, bytes]],
+    order: ReportOrder,
+    notes: list[str],
+    counts: dict[str, int],
 ) -> Iterator[tuple[Split, bytes]]:
     """Pass rows on; when they are over, say what is missing: an error where rows were asked for by number."""
     yield from rows

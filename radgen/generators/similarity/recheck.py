@@ -14,7 +14,9 @@ _CLOSE = 1e-6
 Rows = list[tuple[int, dict[str, Any]]]
 
 
-def recheck(family: str, rows: Rows, manifest: Mapping[str, Any], policy: Policy) -> Iterator[tuple[int, str]]:
+def recheck(
+    family: str, rows: Rows, manifest: Mapping[str, Any], policy: Policy
+) -> Iterator[tuple[int, str]]:
     """Yield what is wrong in rows of a family."""
     check = {"perturbation": _perturbed, "discrepancies": _discrepancy}.get(family)
     if check is None:
@@ -47,11 +49,19 @@ def _perturbed(row: dict[str, Any], policy: Policy) -> Iterator[str]:
         if set(weights) != _named(before):
             yield "its weights are not those of its findings"
         target = retention(weights, _named(after))
-        yield from ("a sentence that was left out is still there" for text in row["changed"] if text in row["sentence2"])
+        yield from (
+            "a sentence that was left out is still there"
+            for text in row["changed"]
+            if text in row["sentence2"]
+        )
     if target is None or abs(target - row["score"]) > _CLOSE:
         yield f"score {row['score']:.4f}, its states give {target if target is None else round(target, 4)}"
     if row["kind"] == "added":
-        yield from ("a sentence that was added is not there" for text in row["changed"] if text not in row["sentence2"])
+        yield from (
+            "a sentence that was added is not there"
+            for text in row["changed"]
+            if text not in row["sentence2"]
+        )
 
 
 def _discrepancy(row: dict[str, Any], policy: Policy) -> Iterator[str]:

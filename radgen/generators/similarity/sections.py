@@ -79,7 +79,7 @@ def keys(states: Iterable[State]) -> list[bytes]:
 
 
 def split_blocks(text: str, placed: list[Placed]) -> tuple[Block, ...]:
-    """Return the blocks of a section: sentences, joined where one leans on the other or they share a finding."""
+    """Return the blocks of a section: sentences, joined where they share a finding or lean on each other."""
     spans = sentences(text)
     starts = tuple(f"{word} " for word in settings().discrepancies.dependent)
     group = list(range(len(spans)))
@@ -124,7 +124,7 @@ class Sections:
 def read_sections(
     reads: Iterable[Read], ontology: Ontology, *, progress: Callable[[int], None] = lambda _: None
 ) -> Sections:
-    """Read reports as sections of blocks; only distinct sections are kept, each in the split that owns its text."""
+    """Read reports as sections of blocks; distinct ones only, each in the split that owns its text."""
     splitter = Splitter(ontology.axes.splits)
     made = Sections(Ownership(splitter))
     kept: list[Section] = []

@@ -1,4 +1,4 @@
-"""What a person sees of a dataset that was made from reports: rows, the spread of targets, what was left out."""
+"""What a person sees of a dataset that was made from reports: rows, spread of targets, what is left out."""
 
 from __future__ import annotations
 

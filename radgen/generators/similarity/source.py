@@ -1,4 +1,4 @@
-"""Reports with the findings of their sections: extracted before, synthetic truth, or read here by the rules."""
+"""Reports with the findings of their sections: extracted before, truth, or read by the rules."""
 
 from __future__ import annotations
 
@@ -143,8 +143,8 @@ class ReportStates:
                     found = row.get("extracted") if isinstance(row, dict) else None
                     if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
                         raise DatasetError(
-                            f"{self.extracted}:{number}: expected 'id' and 'extracted' (a list of findings), as "
-                            "radgen extract writes them"
+                            f"{self.extracted}:{number}: expected 'id' and 'extracted' (a list of findings), "
+                            "as radgen extract writes them"
                         )
                     for item in found:
                         if item.get("finding") not in self.ontology.findings:

@@ -29,7 +29,7 @@ class Triplets:
     Attributes:
         anchor, positive, negative: numbers of texts.
         positive_score, negative_score: RadSim against the anchor.
-        contrast: number of what the negative was chosen for, in ``contrasts`` of the settings; -1 for the hardest.
+        contrast: number of what the negative was chosen for, in the settings' ``contrasts``; -1: the hardest.
         rejected: anchors by the reason why they gave no (or no further) triplet.
     """
 
@@ -50,9 +50,9 @@ def mine_triplets(
 ) -> Triplets:
     """Return up to ``rows`` triplets of a split.
 
-    Each anchor gets a fixed number of candidates from the index. A positive is a candidate that agrees and is no
-    near copy; a negative shares a label, a family or words and agrees less by ``min_gap``. What the negatives
-    differ in takes turns over ``contrasts``, so that sides, severities and sizes are not drowned.
+    Each anchor gets a fixed number of candidates from the index. A positive is a candidate that agrees and is
+    no near copy; a negative shares a label, a family or words and agrees less by ``min_gap``. What the
+    negatives differ in takes turns over ``contrasts``, so that sides, severities and sizes are not drowned.
     """
     members = corpus.of(split)
     rejected: Counter[str] = Counter()
@@ -63,14 +63,15 @@ def mine_triplets(
         for at in range(0, len(members), _ANCHORS):
             block = np.arange(at, min(at + _ANCHORS, len(members)))
             parts += _block(corpus, scorer, index, block, each, options, rejected)
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.zeros(0)] * 6
-    made = Triplets(*columns, rejected=rejected)
-    if len(made) > rows:
-        rejected["enough triplets"] += len(made) - rows
-        order = np.argsort(mixed(made.anchor * 3 + made.positive * 5 + made.negative * 7), kind="stable")[:rows]
-        kept = np.sort(order)
-        made = Triplets(*(column[kept] for column in columns), rejected=rejected)
-    return made
+    empty: list[NDArray[Any]] = [np.zeros(0, np.int64)] * 6
+    a, p, n, high, low, contrast = (
+        [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else empty
+    )
+    kept = np.arange(len(a))
+    if len(a) > rows:
+        rejected["enough triplets"] += len(a) - rows
+        kept = np.sort(np.argsort(mixed(a * 3 + p * 5 + n * 7), kind="stable")[:rows])
+    return Triplets(a[kept], p[kept], n[kept], high[kept], low[kept], contrast[kept], rejected)
 
 
 def _block(
@@ -106,6 +107,7 @@ def _block(
     agreeing = valid & (scores >= options.min_positive) & (words < options.max_word_jaccard)
     out: list[list[NDArray[Any]]] = []
     rows = np.arange(len(block))
+    first_contrast = (mixed(anchors) % np.uint64(len(options.contrasts))).astype(np.int64)
     seen = np.zeros((len(block), 0), np.int64)
     for turn in range(3 * each):
         if seen.shape[1] and (seen >= 0).sum() >= each * len(block):
@@ -114,7 +116,7 @@ def _block(
         positive = _argmax(agreeing, np.where(agreeing, scores, 0) + 0.3 * luck)
         top = scores[rows, np.maximum(positive, 0)]
         negative_ok = hard & (scores <= top[:, None] - options.min_gap) & (positive >= 0)[:, None]
-        contrast = ((mixed(anchors) % np.uint64(len(options.contrasts))).astype(np.int64) + turn) % len(options.contrasts)
+        contrast = (first_contrast + turn) % len(options.contrasts)
         wanted = differs[contrast, rows]
         negative = _argmax(negative_ok, 2.0 * wanted + words + 0.2 * luck)
         good = negative >= 0

@@ -50,7 +50,9 @@ def verify_reports(
     policy = load_policy(ontology)
     disjoint = Disjoint(Splitter(ontology.axes.splits))
     columns = tuple(manifest.get("columns", ()))
-    texts = tuple(name for name in ("anchor", "positive", "negative", "sentence1", "sentence2") if name in columns)
+    texts = tuple(
+        name for name in ("anchor", "positive", "negative", "sentence1", "sentence2") if name in columns
+    )
     targets: Counter[str] = Counter()
     ids: set[str] = set()
     label = "score" if "score" in columns else "negative_target"
@@ -79,8 +81,14 @@ def verify_reports(
                     ids.add(row["id"])
                     if not _id_holds(line.rstrip(b"\n"), row["id"]):
                         yield str(path), number, "its id is no hash of the row"
-                    reports = [value for name, value in row.items() if name.startswith("report") or name.endswith("_report")]
-                    for reason in disjoint.row(split, [row[name] for name in texts], [r for r in reports if r]):
+                    reports = [
+                        value
+                        for name, value in row.items()
+                        if name.startswith("report") or name.endswith("_report")
+                    ]
+                    for reason in disjoint.row(
+                        split, [row[name] for name in texts], [r for r in reports if r]
+                    ):
                         yield str(path), number, reason
                     targets[bin_of(row[label])] += 1
                     batch.append((number, row))

@@ -22,24 +22,26 @@ def place(side: str, where: str) -> dict[str, str]:
     return {"laterality": side, kind: value}
 
 
-def ordinal(axis: str, *levels: str) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
-    return [(axis, {axis: levels[0]}, {axis: level}) for level in levels]
+def steps(axis: str, levels: str, *targets: float) -> list[tuple[Any, float]]:
+    """The targets of levels against the first of them."""
+    first, *_ = names = levels.split()
+    return [
+        ((axis, {axis: first}, {axis: level}), value) for level, value in zip(names, targets, strict=True)
+    ]
 
 
+# exp(-1/4.5) = 0.800737, exp(-4/4.5) = 0.411112, exp(-9/4.5) = 0.135335, exp(-16/4.5) = 0.028565
+ONE, TWO, THREE, FOUR = 0.601475, -0.177775, -0.729329, -0.942869
 BY_HAND = [
-    # exp(-1/4.5) = 0.800737, exp(-4/4.5) = 0.411112, exp(-9/4.5) = 0.135335, exp(-16/4.5) = 0.028565
-    *zip(ordinal("severity", "trace", "mild", "moderate", "severe"), (1, 0.601475, -0.177775, -0.729329)),
-    *zip(
-        ordinal("temporal_change", "resolved", "decreased", "stable", "increased", "new"),
-        (1, 0.601475, -0.177775, -0.729329, -0.942869),
-    ),
-    *zip(ordinal("density", "solid", "ground_glass", "calcified"), (1, -0.177775, 0.601475)),
-    *zip(ordinal("margin", "smooth", "lobulated", "ill_defined", "spiculated"), (1, 0.601475, -0.177775, -0.729329)),
-    *zip(ordinal("certainty", "definite", "probable", "possible", "cannot_exclude"), (1, 0.601475, -0.177775, -0.729329)),
-    *zip(ordinal("distribution", "focal", "multifocal", "diffuse"), (1, 0.601475, -0.177775)),
+    *steps("severity", "trace mild moderate severe", 1, ONE, TWO, THREE),
+    *steps("temporal_change", "resolved decreased stable increased new", 1, ONE, TWO, THREE, FOUR),
+    *steps("density", "solid ground_glass calcified part_solid", 1, TWO, ONE, ONE),
+    *steps("margin", "smooth lobulated ill_defined spiculated", 1, ONE, TWO, THREE),
+    *steps("certainty", "definite probable possible cannot_exclude", 1, ONE, TWO, THREE),
+    *steps("distribution", "focal multifocal diffuse", 1, ONE, TWO),
     # size: |log2(8/16)| = 1; log2(1.5) = 0.584963, exp(-0.342182/4.5) = 0.926779
     (("size", {"size_mm": 8.0}, {"size_mm": 16.0}), 0.601475),
-    (("size", {"size_mm": 12.0, "size_dims_mm": [12.0, 9.0]}, {"size_mm": 8.0, "size_dims_mm": [8.0, 6.0]}), 0.853558),
+    (("size", {"size_mm": 12.0, "size_dims_mm": [12.0, 9.0]}, {"size_mm": 8.0}), 0.853558),
     (("size", {"size_mm": 4.0}, {"size_mm": 16.0}), -0.177775),
     # count: log2(4/1) = 2; "single" is 1, "few" 3, "multiple" 8, "innumerable" 24: log2(3) = 1.584963
     (("count", {"count": 1}, {"count": 4}), -0.177775),
@@ -47,7 +49,8 @@ BY_HAND = [
     (("count", {"count_category": "single"}, {"count_category": "few"}), 0.144424),
     (("count", {"count_category": "multiple"}, {"count_category": "innumerable"}), 0.144424),
     (("count", {"count": 3}, {"count_category": "few"}), 1.0),
-    # location, sigma 2: exp(-1/8) = 0.882497, exp(-4/8) = 0.606531, exp(-6.25/8) = 0.457833, exp(-12.25/8) = 0.216265
+    # location, sigma 2: exp(-1/8) = 0.882497, exp(-4/8) = 0.606531, exp(-6.25/8) = 0.457833,
+    # exp(-12.25/8) = 0.216265
     (("location", place("left", "zone apical"), place("left", "zone upper")), 0.764994),
     (("location", place("left", "zone upper"), place("left", "zone lower")), 0.213061),
     (("location", place("left", "zone apical"), place("left", "zone basal")), -0.729329),
@@ -78,24 +81,42 @@ def test_the_recipe_gives_no_target_for_these_sides(a: str | None, b: str) -> No
 
 
 LEFT, RIGHT, BOTH = ({"laterality": side} for side in ("left", "right", "bilateral"))
+HIGH, LOW = place("left", "zone upper"), place("left", "zone lower")
+OTHER_LOW = place("right", "zone lower")
+LOBE, NEXT_LOBE = place("right", "lobe upper"), place("right", "lobe middle")
 JOINT = [
     # exp(-1/12.5) = 0.923116, exp(-4/12.5) = 0.726149, exp(-9/12.5) = 0.486752
     ("size_laterality", {"size_mm": 10.0} | LEFT, {"size_mm": 20.0} | LEFT, 0.923116),
     ("size_laterality", {"size_mm": 10.0} | LEFT, {"size_mm": 20.0} | RIGHT, 0.023116),
     ("size_laterality", {"size_mm": 10.0} | BOTH, {"size_mm": 10.0} | LEFT, 0.5),
     ("size_laterality", {"size_mm": 40.0} | RIGHT, {"size_mm": 10.0} | LEFT, -0.173851),
-    ("size_location", {"size_mm": 10.0, **place("left", "zone upper")}, {"size_mm": 20.0, **place("left", "zone lower")}, 0.559898),
-    ("size_location", {"size_mm": 10.0, **place("left", "zone upper")}, {"size_mm": 20.0, **place("right", "zone lower")}, 0.073443),
+    ("size_location", {"size_mm": 10.0} | HIGH, {"size_mm": 20.0} | LOW, 0.559898),
+    ("size_location", {"size_mm": 10.0} | HIGH, {"size_mm": 20.0} | OTHER_LOW, 0.073443),
     ("severity_laterality", {"severity": "mild"} | LEFT, {"severity": "moderate"} | RIGHT, -0.099263),
     ("severity_laterality", {"severity": "trace"} | LEFT, {"severity": "severe"} | LEFT, 0.135335),
-    ("severity_location", {"severity": "mild", **place("right", "lobe upper")}, {"severity": "moderate", **place("right", "lobe middle")}, 0.706648),
+    ("severity_location", {"severity": "mild"} | LOBE, {"severity": "moderate"} | NEXT_LOBE, 0.706648),
     ("density_laterality", {"density": "ground_glass"} | LEFT, {"density": "calcified"} | RIGHT, -0.764665),
     ("density_laterality", {"density": "solid"} | BOTH, {"density": "calcified"} | RIGHT, 0.300737),
     ("count_laterality", {"count": 1} | LEFT, {"count": 4} | RIGHT, -0.173851),
-    ("count_laterality", {"count_category": "few"} | BOTH, {"count_category": "innumerable"} | LEFT, -0.013248),
-    ("severity_temporal_change", {"severity": "mild", "temporal_change": "decreased"}, {"severity": "moderate", "temporal_change": "increased"}, 0.329193),
-    ("density_margin", {"density": "part_solid", "margin": "smooth"}, {"density": "solid", "margin": "spiculated"}, 0.108368),
-]  # fmt: skip
+    (
+        "count_laterality",
+        {"count_category": "few"} | BOTH,
+        {"count_category": "innumerable"} | LEFT,
+        -0.013248,
+    ),
+    (
+        "severity_temporal_change",
+        {"severity": "mild", "temporal_change": "decreased"},
+        {"severity": "moderate", "temporal_change": "increased"},
+        0.329193,
+    ),
+    (
+        "density_margin",
+        {"density": "part_solid", "margin": "smooth"},
+        {"density": "solid", "margin": "spiculated"},
+        0.108368,
+    ),
+]
 
 
 @pytest.mark.parametrize(("name", "a", "b", "expected"), JOINT)

@@ -107,8 +107,12 @@ def verify_folder(folder: Path, ontology: Ontology) -> Verdict:
         return verdict
     _check_files(folder, manifest, checker, verdict)
     _check_totals(folder, manifest, checker, verdict, ontology)
-    for reason in _manifest_problems(manifest, checker, verdict.rows.total(), ontology):
-        verdict.add(Problem(str(folder / MANIFEST), None, reason))
+    found = [
+        Problem(str(folder / MANIFEST), None, reason)
+        for reason in _manifest_problems(manifest, checker, verdict.rows.total(), ontology)
+    ]
+    verdict.problems = (found + verdict.problems)[:SHOWN]  # first: they may be why the rows do not fit
+    verdict.count += len(found)
     return verdict
 
 

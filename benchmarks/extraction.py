@@ -75,8 +75,8 @@ def f1(hits: int, false: int, missed: int) -> float:
 
 def label_scores(
     rules: RulesExtractor, rows: list[dict[str, Any]], gold: dict[str, Any], config: dict[str, Any]
-) -> None:
-    """Print F1 for each label, micro and macro."""
+) -> tuple[float, float]:
+    """Print F1 for each label; return micro and macro F1."""
     counts: dict[str, Counter[str]] = {label: Counter() for label in config["labels"]}
     for row in rows:
         found = labels_of(rules, row, config)
@@ -90,12 +90,14 @@ def label_scores(
         scores.append(f1(hits, false, missed))
         print(f"  {label:20s} hit {hits:4d}  false {false:3d}  missed {missed:3d}  F1 {scores[-1]:.3f}")
     micro = f1(total["11"], total["10"], total["01"])
-    print(f"  micro-F1 {micro:.4f}  macro-F1 {sum(scores) / len(scores):.4f}")
+    macro = sum(scores) / len(scores)
+    print(f"  micro-F1 {micro:.4f}  macro-F1 {macro:.4f}")
+    return micro, macro
 
 
 def mesh_scores(
     rules: RulesExtractor, rows: list[dict[str, Any]], config: dict[str, Any], show: str | None = None
-) -> None:
+) -> dict[str, float]:
     """Print how often side, severity and lobe of a MeSH term are right, where the text states them.
 
     "Left basilar opacity may represent atelectasis" does not say where the atelectasis is; such terms are in
@@ -123,12 +125,13 @@ def mesh_scores(
                 right[field] += any(value in values for value in got)
                 if show == field and not any(value in values for value in got):
                     print(row["id"], term, [s for s, state in records if re.search(pattern, s, re.I)], said)
-    for field in ("laterality", "severity", "lobe"):
-        share = right[field] / max(1, given[field])
+    shares = {field: right[field] / max(1, given[field]) for field in ("laterality", "severity", "lobe")}
+    for field, share in shares.items():
         print(
             f"  {field:10s} right {right[field]:4d} of {given[field]:4d}: {share:.4f}"
             f"   (the word is somewhere in a sentence that names the finding: {stated[field]})"
         )
+    return shares
 
 
 def questions(qualifiers: list[str], config: dict[str, Any]) -> Iterator[tuple[str, str, list[str]]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from radgen.extract.lexicon import Lexicon
 from radgen.extract.matching import Item
 from radgen.extract.mentions import Mention, add_places
@@ -13,6 +15,8 @@ _INSIDE = frozenset(("in", "of", "within", "involving", "at", "throughout", "aff
 _SHARED = ("temporal_change", "acuity")
 _STATING = frozenset(("attribute", "size", "level", "place", "site", "count"))
 _VERDICTS = frozenset(("post_negation", "history_after", "relation"))
+#: Kinds that begin a clause about the finding of the clause before: "but not entirely excluded".
+_POINTING_BACK = frozenset(("attribute", "post_negation"))
 _POINTING = frozenset(("the", "this", "these", "that", "those", "its", "their"))
 
 
@@ -205,13 +209,19 @@ class Binder:
             if tag is not None:
                 mention.find = (tag, *mention.find[1:])
 
-    def orphan(self, items: list[Item]) -> Mention | None:
-        """Read a clause without a finding: what it says of the finding before it, if it points back."""
-        first = items[0].kind
-        points = (
-            any(item.kind in ("pronoun", "largest") for item in items) or first == "verb" or first == "size"
-        )
-        if not points or any(item.kind in ("negation", "hypothetical", "history", "site") for item in items):
+    def orphan(self, items: list[Item], named: bool) -> Mention | None:
+        """Read a clause without a finding: what it says of the finding before it, if it points back.
+
+        Args:
+            named: whether the same sentence names a finding before: "the effusion is small but increasing".
+        """
+        kinds = {item.kind for item in items}
+        points = not kinds.isdisjoint(("pronoun", "largest")) or items[0].kind in ("verb", "size")
+        if not points and named:
+            tight = all(left.end == right.start for left, right in pairwise(items))
+            governs = items[-1].phrase.words[-1:] in (("of",), ("in",))
+            points = items[0].kind in _POINTING_BACK and tight and not governs
+        if not points or not kinds.isdisjoint(("negation", "hypothetical", "history", "site")):
             return None
         orphan = Mention(items[0], ("", {}, False))
         self.after(items, 0, len(items), [orphan], [[orphan]])

@@ -81,7 +81,7 @@ class Reader:
         if "pronoun" in kinds:
             heads = drop_repeats(items, heads)
         if not heads:
-            orphan = self.binder.orphan(items)
+            orphan = self.binder.orphan(items, bool(mentions))
             if orphan is not None and mentions:
                 merge_orphan(mentions[-1], orphan)
             elif orphan is not None:

@@ -55,13 +55,20 @@ def start_of(items: list[Item], previous: int, head: int) -> int:
             start = index
             fronted = True
         elif kind == "prep":
-            if not fronted:
+            if not fronted and not _governed(items, index, previous):
                 return _after_phrase(items, index, head)
             start = index
         elif kind not in ("comma", "and", "or", "slash") or not _adjectival(items, index, previous):
             break
         index -= 1
     return start
+
+
+def _governed(items: list[Item], index: int, previous: int) -> bool:
+    """Whether "of" hangs on a noun outside the vocabulary that governs the next one: "a combination of"."""
+    if items[index].phrase.words != ("of",) or index - 1 <= previous:
+        return False
+    return items[index - 1].end < items[index].start
 
 
 def _is_trailing(items: list[Item], index: int) -> bool:

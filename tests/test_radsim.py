@@ -68,7 +68,6 @@ def test_present_against_absent_is_negative_and_unstated_is_not_absent() -> None
     assert kept.agreement == pytest.approx((6.3 - 0.25 * 6.3) / 12.6)
     lost = score([there, *other], [denied, *other], POLICY)
     assert lost.agreement == pytest.approx((6.3 - 2.5) / 8.8)
-    assert lost.agreement < 1 and kept.agreement > -0.25
 
 
 def test_missing_against_missing_agrees_and_leaves_size_and_morphology_out() -> None:
@@ -80,7 +79,9 @@ def test_missing_against_missing_agrees_and_leaves_size_and_morphology_out() -> 
 
 
 def test_stated_on_one_side_is_between_agreement_and_contradiction() -> None:
-    bare, left, right = (state("pleural_effusion", **f) for f in ({}, {"laterality": "left"}, {"laterality": "right"}))
+    bare, left, right = (
+        state("pleural_effusion", **f) for f in ({}, {"laterality": "left"}, {"laterality": "right"})
+    )
     assert agreement(bare, left) == pytest.approx((5.3 + 0.6) / 6.3)
     assert agreement(right, left) == pytest.approx((5.3 - 1.0) / 6.3)
     assert agreement(left, left) == 1.0
@@ -221,7 +222,15 @@ def test_vectorised_equals_plain_on_100_000_random_pairs() -> None:
 
 
 def test_the_table_adds_up(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "radgen", "radsim", "Small left pleural effusion.", "Large effusion. COPD.", "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "radgen",
+        "radsim",
+        "Small left pleural effusion.",
+        "Large effusion. COPD.",
+        "--json",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     made = orjson.loads(done.stdout)
     weight = sum(row["weight"] for row in made["findings"])

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from radgen.extract.sentences import sentences
 from radgen.generators.radsim.coding import Coded, Coder
 from radgen.generators.similarity.settings import Level
+from radgen.generators.similarity.settings import settings as similarity
 from radgen.generators.similarity.source import Placed, Read
 from radgen.generators.splits import SPLITS, Split, Splitter, text_hash
 from radgen.ontology.radsim import Policy
@@ -131,7 +132,8 @@ class Corpus:
         splits: uint8, code of the split of each.
         states: numbers of the states of each (``coder.texts`` has their JSON), one text after another.
         hashes: uint64, hash of each normalised text.
-        words: uint64 [texts, BITS / 64], its words as bits.
+        words: numbers of the words of each, without those that say nothing, one text after another.
+        masks: uint64 [texts, BITS / 64], the same words as bits.
         dropped: texts left out, by reason.
         total: reports read.
     """
@@ -148,7 +150,9 @@ class Corpus:
     total: int = 0
     splits: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
     hashes: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
-    words: NDArray[np.uint64] = field(default_factory=lambda: np.zeros((0, BITS // 64), np.uint64))
+    words: array[int] = field(default_factory=lambda: array("i"))
+    word_offsets: array[int] = field(default_factory=lambda: array("q", [0]))
+    masks: NDArray[np.uint64] = field(default_factory=lambda: np.zeros((0, BITS // 64), np.uint64))
     coded: Coded | None = None
 
     def states_json(self, number: int) -> bytes:
@@ -224,8 +228,10 @@ def _keep(corpus: Corpus, kept: list[tuple[str, str, array[int], int, int]]) -> 
     """Leave out what belongs to another split and code the rest."""
     kept.reverse()
     hashes, splits = array("Q"), array("B")
-    words = bytearray()
-    bits: dict[str, int] = {}
+    masks = bytearray()
+    numbers: dict[str, int] = {}
+    bits: list[int] = []
+    stop = set(similarity().stop_words)
     while kept:
         text, identifier, states, value, code = kept.pop()
         if corpus.ownership.of(value) != SPLITS[code]:
@@ -239,13 +245,16 @@ def _keep(corpus: Corpus, kept: list[tuple[str, str, array[int], int, int]]) -> 
         hashes.append(value)
         splits.append(code)
         mask = 0
-        for word in words_of(text):
-            if word not in bits:
+        for word in sorted(words_of(text) - stop):
+            number = numbers.setdefault(word, len(numbers))
+            if number == len(bits):
                 digest = blake2b(word.encode(), digest_size=8).digest()
-                bits[word] = 1 << (int.from_bytes(digest, "big") % BITS)
-            mask |= bits[word]
-        words += mask.to_bytes(BITS // 8, "little")
+                bits.append(1 << (int.from_bytes(digest, "big") % BITS))
+            mask |= bits[number]
+            corpus.words.append(number)
+        corpus.word_offsets.append(len(corpus.words))
+        masks += mask.to_bytes(BITS // 8, "little")
     corpus.hashes = np.array(hashes, np.uint64)
     corpus.splits = np.array(splits, np.uint8)
-    corpus.words = np.frombuffer(bytes(words), np.uint64).reshape(-1, BITS // 64)
+    corpus.masks = np.frombuffer(bytes(masks), np.uint64).reshape(-1, BITS // 64)
     corpus.coded = corpus.coder.coded()

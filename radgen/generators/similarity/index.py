@@ -123,7 +123,7 @@ class Index:
         has, lacks = (owner[there], tags[there]), (owner[~there], tags[~there])
         self.labels = has
         kinds = (owner[there], family[tags[there]])
-        words = self._rare_words(count)
+        words = self._rare_words()
         whole, near = self._signatures(count, *has)
         self.postings = {
             "label": Postings.of(count, has, has),
@@ -134,24 +134,17 @@ class Index:
             "near": Postings.of(count, near, near),
         }
 
-    def _rare_words(self, count: int) -> tuple[Ints, Ints]:
-        """Return for each text the bits of its rarest words: the ones that tell texts apart."""
-        masks = self.corpus.words[self.members].view(np.uint8)
-        frequency = np.zeros(masks.shape[1] * 8, np.int64)
-        for at in range(0, count, 8192):
-            frequency += np.unpackbits(masks[at : at + 8192], axis=1, bitorder="little").sum(
-                axis=0, dtype=np.int64
-            )
-        who, keys = [], []
-        for at in range(0, count, 8192):
-            bits = np.unpackbits(masks[at : at + 8192], axis=1, bitorder="little")
-            cost = np.where(bits > 0, frequency, np.iinfo(np.int64).max)
-            best = np.argpartition(cost, _RAREST, axis=1)[:, :_RAREST]
-            rows, columns = np.nonzero(np.take_along_axis(bits, best, axis=1))
-            who.append(rows + at)
-            keys.append(best[rows, columns])
-        none = np.zeros(0, np.int64)
-        return (np.concatenate(who), np.concatenate(keys)) if who else (none, none)
+    def _rare_words(self) -> tuple[Ints, Ints]:
+        """Return for each text its rarest words: the ones that tell texts apart."""
+        every, offsets = np.array(self.corpus.words, np.int64), np.array(self.corpus.word_offsets, np.int64)
+        width = offsets[self.members + 1] - offsets[self.members]
+        owner = np.repeat(np.arange(len(self.members)), width)
+        words = every[np.repeat(offsets[self.members], width) + within(width)]
+        frequency = np.bincount(words, minlength=1)
+        order = np.lexsort((words, frequency[words], owner))
+        owner, words = owner[order], words[order]
+        rarest = within(width) < _RAREST
+        return owner[rarest], words[rarest]
 
     @staticmethod
     def _signatures(count: int, owner: Ints, tags: Ints) -> tuple[tuple[Ints, Any], tuple[Ints, Any]]:
@@ -191,7 +184,7 @@ def overlap(corpus: Corpus, a: Ints, b: Ints) -> NDArray[np.float64]:
     """Return the word Jaccard of pairs of texts, close enough to choose by (words share bits)."""
     out = np.empty(len(a))
     for at in range(0, len(a), 65536):
-        x, y = corpus.words[a[at : at + 65536]], corpus.words[b[at : at + 65536]]
+        x, y = corpus.masks[a[at : at + 65536]], corpus.masks[b[at : at + 65536]]
         both = _ones(x & y)
         either = _ones(x | y)
         out[at : at + 65536] = both / np.maximum(either, 1)

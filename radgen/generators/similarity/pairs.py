@@ -15,6 +15,9 @@ from radgen.generators.similarity.index import Index, Ints, mixed, seed_number
 from radgen.generators.similarity.settings import PairsSettings
 from radgen.generators.splits import Split
 
+#: Up to so many texts every pair is a candidate.
+_FEW = 200
+
 
 @dataclass
 class Mined:
@@ -45,7 +48,11 @@ def mine(corpus: Corpus, scorer: Scorer, split: Split, rows: int, seed: int, opt
     members = corpus.of(split)
     rejected: Counter[str] = Counter()
     keys, values = np.zeros(0, np.uint64), np.zeros(0, np.float32)
-    if len(members) >= 2 and rows >= 1:
+    if 2 <= len(members) <= _FEW:
+        low, high = np.triu_indices(len(members), 1)
+        keys = joined(members[low], members[high])
+        values = scorer.score(*apart(keys)).value.astype(np.float32)
+    elif len(members) > _FEW and rows >= 1:
         index = Index(corpus, scorer, members, seed_number("pairs", corpus.level, split, seed))
         sources = [name for name, times in options.sources.items() for _ in range(times)]
         for _ in range(options.rounds):
@@ -59,6 +66,11 @@ def mine(corpus: Corpus, scorer: Scorer, split: Split, rows: int, seed: int, opt
     rejected["enough of that score"] += len(keys) - len(kept)
     first, second = apart(keys[kept])
     return Mined(first, second, scorer.score(first, second), rejected, len(keys))
+
+
+def joined(low: Ints, high: Ints) -> NDArray[np.uint64]:
+    """Return one number for each pair of texts, the lower one first."""
+    return (low.astype(np.uint64) << np.uint64(32)) | high.astype(np.uint64)
 
 
 def apart(keys: NDArray[np.uint64]) -> tuple[Ints, Ints]:
@@ -87,7 +99,7 @@ def _candidates(
             lost["a text with itself"] += int(np.count_nonzero(alike))
             good &= ~alike
             low, high = np.minimum(mine, other)[good], np.maximum(mine, other)[good]
-            found.append((low.astype(np.uint64) << np.uint64(32)) | high.astype(np.uint64))
+            found.append(joined(low, high))
     every = np.concatenate(found)
     unique = np.unique(every)
     if len(known):

@@ -143,6 +143,7 @@ def omit(section: Section, aim: float, rng: Random, options: PerturbSettings) ->
     order = [index for index, block in enumerate(section.blocks) if block.states]
     rng.shuffle(order)
     gone: set[int] = set()
+    now = 1.0
     best: tuple[float, set[int]] | None = None
     for index in order:
         trial = gone | {index}
@@ -150,11 +151,10 @@ def omit(section: Section, aim: float, rng: Random, options: PerturbSettings) ->
         score = retention(section.weights, left)
         if not left or score < options.low:
             continue
-        gone = trial
         if score <= options.high and (best is None or abs(score - aim) < abs(best[0] - aim)):
-            best = (score, set(gone))
-        if score <= aim:
-            break
+            best = (score, trial)
+        if abs(score - aim) <= abs(now - aim):  # else it would take too much: others may fit better
+            gone, now = trial, score
     if best is None:
         return None
     score, gone = best

@@ -92,6 +92,7 @@ class SimilarityFile(Strict):
     """``similarity.yaml``."""
 
     pairs: PairsSettings
+    stop_words: list[str]
     triplets: TripletSettings
     prominence: ProminenceSettings
     perturb: PerturbSettings

@@ -7,7 +7,7 @@ from itertools import pairwise
 from radgen.extract.lexicon import Lexicon
 from radgen.extract.matching import Item
 from radgen.extract.mentions import Mention, add_places
-from radgen.extract.regions import MODIFIERS, is_degree, other_side, two_sides
+from radgen.extract.regions import MODIFIERS, each_side, is_degree, other_side, two_sides
 
 #: Prepositions that say that a finding is inside its place.
 _INSIDE = frozenset(("in", "of", "within", "involving", "at", "throughout", "affecting", "from"))
@@ -88,6 +88,11 @@ class Binder:
                 group.append(other)
                 self.after(items, index + 1, stop, [other], [[other]])
                 return
+            if kind == "comma" and len(group) == 1 and group[0].places == [("bilateral", None, None)]:
+                sides = each_side(items, index + 1, stop)
+                if sides is not None:
+                    self._split(group, sides)
+                    return
             if kind in ("hypothetical", "history"):
                 return
             if kind in _STATING:
@@ -108,6 +113,19 @@ class Binder:
             gone = mention.negated or mention.attrs.get("temporal_change") == "resolved"
             if gone and mention.dropped == "historical":  # "was present before and is not seen today"
                 mention.dropped = None
+
+    def _split(self, group: list[Mention], sides: list[list[Item]]) -> None:
+        """Read a bilateral finding as two, each with what is said of its side."""
+        first = group[0]
+        second = first.again()
+        second.attrs = dict(first.attrs)
+        group.append(second)
+        for mention, items in zip(group, sides, strict=True):
+            mention.places = []
+            for item in items:
+                for name in item.attrs:
+                    mention.attrs.pop(name, None)
+                self._give(mention, item, before=False)
 
     def _targets(
         self, item: Item, tail: _Tail, group: list[Mention], linked: list[list[Mention]]

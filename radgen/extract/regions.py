@@ -191,6 +191,28 @@ def other_side(items: list[Item], index: int, stop: int, mention: Mention) -> bo
     return at + 1 == stop or items[at + 1].kind == "verb" or items[at + 1].phrase.predicate
 
 
+def each_side(items: list[Item], start: int, stop: int) -> list[list[Item]] | None:
+    """Return what is said of each side of a finding on both: ", small on the left, moderate on the right"."""
+    parts: list[list[Item]] = [[]]
+    for item in items[start:stop]:
+        if item.kind in ("comma", "and"):
+            parts.append([])
+        elif item.kind in ("place", "attribute"):
+            parts[-1].append(item)
+        elif item.kind not in ("det", "verb", "prep", "ignore"):
+            break
+        if len(parts) > 2 and parts[-1]:
+            break
+    parts = [part for part in parts if part][:2]
+    sides = set()
+    for part in parts:
+        places = [item for item in part if item.kind == "place" and len(item.places) == 1]
+        if len(places) != 1 or len(part) < 2 or any(places[0].places[0][1:]):
+            return None
+        sides.add(places[0].places[0][0])
+    return parts if sides == {"left", "right"} else None
+
+
 def two_sides(region: list[Item]) -> int | None:
     """Return where the second of two findings begins: "moderate right and | small left effusions"."""
     places = [index for index, item in enumerate(region) if item.kind == "place" and len(item.places) == 1]

@@ -22,10 +22,9 @@ from radgen.generators.splits import SPLITS, Split, Splitter
 from radgen.ontology.finding import FIELDS
 from radgen.templates.realiser import Chorus, Realiser, Shell, overlap
 
-from_bytes = int.from_bytes
 ORDER = {name: place for place, name in enumerate(FIELDS)}
 #: How often a state is said at most while a text of one split is looked for, and how many texts at a time.
-PATIENCE, BATCH = 60, 6
+PATIENCE, BATCH = 60, 8
 #: Under so many new ones, the state gets another plan.
 FEWEST_NEW = 2
 #: Plans of a state before its first text, so that two texts rarely share one.
@@ -37,14 +36,14 @@ class Row(NamedTuple):
 
     split: Split
     line: bytes
-    hashes: tuple[int, ...]
+    hashes: tuple[bytes, ...]
 
 
 #: A `Row` from the tuple of its fields: three times as fast as calling the class, for every row.
 make_row: Callable[[tuple[Split, bytes, tuple[int, ...]]], Row] = functools.partial(tuple.__new__, Row)
 
 #: A sentence: its text, the mask of its words, its frame, the 64-bit hash of its normalised form.
-Text = tuple[str, int, str, int]
+Text = tuple[str, int, str, bytes]
 
 
 @dataclass
@@ -104,14 +103,15 @@ class Pool:
         self.realiser = realiser
         self.modality = modality
         self.draw = rng.random
-        self.bounds = splitter.bounds
+        self.bounds = splitter.digest_bounds
         self.chorus = Chorus()
         self.shells: dict[int, list[Shell]] = {}
         self.plans: dict[int, int] = {}
         self.places: dict[int, int] = {}
         self.waiting: dict[Split, dict[int, list[Text]]] = {name: {} for name in SPLITS}
+        self.buckets: dict[int, tuple[list[Text], list[Text], list[Text]]] = {}
         self.seen: set[str] = set()
-        self.used: set[int] = set()
+        self.used: set[bytes] = set()
         self.worn: set[tuple[int, Split]] = set()
 
     def add(self, index: int, state: Mapping[str, Any], terms: Any = None) -> bool:
@@ -126,13 +126,20 @@ class Pool:
         self.shells[index] = []
         self.plans[index] = 0
         self.places[index] = int(self.draw() * 1000)
-        for bucket in self.waiting.values():
-            bucket[index] = []
+        buckets: tuple[list[Text], list[Text], list[Text]] = ([], [], [])
+        for split, bucket in zip(SPLITS, buckets, strict=True):
+            self.waiting[split][index] = bucket
+        self.buckets[index] = buckets
         return True
 
     def has(self, index: int, split: Split, texts: int = 1) -> bool:
         """Whether so many texts of a state wait for one of the small splits."""
         return len(self.waiting[split][index]) >= texts
+
+    def pop(self, index: int) -> Text | None:
+        """Return a text of a state for train: what `take` does where anything suits."""
+        bucket = self.buckets[index][0]
+        return bucket.pop() if bucket else self.take(index, "train")
 
     def take(
         self, index: int, split: Split, mask: int = 0, below: float = 2.0, other: Text | None = None
@@ -176,7 +183,7 @@ class Pool:
         while self.plans[index] < FEWEST_PLANS:
             self._more_shells(index)
         draw, seen, choices = self.draw, self.seen, self.shells[index]
-        train, validation, test = (self.waiting[name][index] for name in SPLITS)
+        train, validation, test = self.buckets[index]
         first, second = self.bounds
         count, new, place = len(choices), 0, self.places[index]
         step = _stride(count)
@@ -191,7 +198,7 @@ class Pool:
             seen.add(text)
             new += 1
             # A generated sentence has single spaces and one full stop: this is `text_hash` without its work.
-            value = from_bytes(blake2b(text[:-1].lower().encode(), digest_size=8).digest(), "big")
+            value = blake2b(text[:-1].lower().encode(), digest_size=8).digest()
             where = train if value < first else validation if value < second else test
             where.append((text, mask | more, frame, value))
         self.places[index] = place

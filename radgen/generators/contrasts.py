@@ -224,7 +224,7 @@ class TripletMaker:
         self.context = context_hash(states[0], recipe.varying).encode() if states else b""
         self.rests: dict[Triple, tuple[bytes, blake2b]] = {}
         self.name = recipe.name.encode()
-        self.small_rows: set[tuple[int, ...]] = set()
+        self.small_rows: set[tuple[bytes, ...]] = set()
         axes = recipe.ontology.axes
         self.limit = axes.max_word_jaccard
         self.trap_share = axes.lexical_trap_share
@@ -263,7 +263,8 @@ class TripletMaker:
         """Make one row, or count which filter took it."""
         a, p, n = triple
         take, rejected = self.pool.take, self.block.rejected
-        anchor = take(a, split)
+        train = split == "train"
+        anchor = self.pool.pop(a) if train else take(a, split)
         if anchor is None:
             rejected["no text in the split"] += 1
             return False
@@ -276,12 +277,13 @@ class TripletMaker:
         if self.rng.random() < self.trap_share:
             # A negative that shares more words, so that words alone do not tell it from the positive.
             negative = self.pool.nearer(n, split, mask, overlap(mask, positive[1]))
-        negative = negative or take(n, split)
+        if negative is None:
+            negative = self.pool.pop(n) if train else take(n, split)
         if negative is None:
             rejected["no text in the split"] += 1
             return False
         row = self._finish(triple, split, anchor, positive, negative)
-        if split != "train":  # texts of the small splits are used twice, but never in the same row
+        if not train:  # texts of the small splits are used twice, but never in the same row
             if row.hashes in self.small_rows:
                 rejected["the same row again"] += 1
                 return False

@@ -13,8 +13,8 @@ from radgen.ontology.load import Ontology
 from radgen.ontology.schema import Axis
 
 Triple = tuple[int, int, int]
-#: How often pairs with "resolved" stand again in the draw of pairs of changes.
-RESOLVED_AGAIN = 2
+#: Places that one block of the location axis speaks of.
+PLACES = 8
 
 
 def ordinal_values(ontology: Ontology, tag: str, axis: str) -> list[Fields]:
@@ -68,6 +68,8 @@ def values(
         axis_count = ontology.axis("count")
         words = count_words(ontology, entry)
         numbers = [n for n in axis_count.integers if n <= (entry.max_count or 0)]
+        if "innumerable" in words:  # only categories reach as far
+            category_share = max(category_share, 0.6)
         if len(words) > 1 and (len(numbers) < 3 or rng.random() < category_share):
             return [(("count_category", word),) for word in words]
         return [(("count", n),) for n in numbers]
@@ -94,17 +96,20 @@ def _place_values(ontology: Ontology, tag: str, rng: random.Random) -> list[Fiel
         kind for kind, found in (("zone", zones(ontology, tag)), ("lobe", lobes(ontology, tag))) if found
     ]
     kind = kinds[int(rng.random() * len(kinds))]
+    found: list[Fields]
     if kind == "zone":
-        return [
+        found = [
             (("laterality", side), ("zone", zone))
             for zone in zones(ontology, tag)
             for side in ("left", "right", "bilateral")
         ]
-    return [
-        (("laterality", side), ("lobe", lobe))
-        for lobe in lobes(ontology, tag)
-        for side in ontology.anatomy.lobes[lobe].sides
-    ]
+    else:
+        found = [
+            (("laterality", side), ("lobe", lobe))
+            for lobe in lobes(ontology, tag)
+            for side in ontology.anatomy.lobes[lobe].sides
+        ]
+    return rng.sample(found, min(PLACES, len(found)))
 
 
 class TriplePicker:
@@ -135,17 +140,19 @@ class TriplePicker:
             )
         #: By group: anchor, negative, and the positives that are nearer than the negative.
         self.groups = list(groups.values())
-        if axis == "temporal_change":
-            # What has resolved has no certainty and no count: few contexts can state it.
-            self.groups += [
+        for level, times in spec.again.items():
+            # Few contexts can state such a level: its pairs are drawn more often where they can.
+            rare = [
                 pairs
                 for pairs in groups.values()
-                if any("resolved" in (states[i][axis] for i in (a, n)) for a, n, _ in pairs)
-            ] * RESOLVED_AGAIN
+                if any(level in states[i].values() for a, n, _ in pairs for i in (a, n))
+            ]
+            self.groups += rare * (times - 1)
         self.weights: list[float] | None = None
         if spec.kind == "side":
             weights = dict(mix.mix if mix else {"opposite": 0.6, "bilateral": 0.4})
             self.weights = [float(weights[name]) for name in groups]
+            self.total = sum(self.weights)
 
     def _group(self, ontology: Ontology, a: Mapping[str, Any], n: Mapping[str, Any]) -> Any:
         """What the draw is even over: pairs of ranks, or the relation of sides; None for pairs of levels."""
@@ -162,7 +169,11 @@ class TriplePicker:
         if self.weights is None:
             pairs = groups[int(draw() * len(groups))]
         else:
-            pairs = rng.choices(groups, self.weights)[0]
+            ticket, place = draw() * self.total, 0
+            while place < len(groups) - 1 and ticket >= self.weights[place]:
+                ticket -= self.weights[place]
+                place += 1
+            pairs = groups[place]
         a, n, nearer = pairs[int(draw() * len(pairs)) if len(pairs) > 1 else 0]
         if not nearer or draw() < self.match_share:
             return a, a, n

@@ -11,7 +11,7 @@ from radgen.ontology.load import Ontology
 from radgen.templates.realiser import Realiser
 
 #: Version of the generators: part of every fingerprint, raised when the same seed gives other rows.
-RECIPE_VERSION = 1
+RECIPE_VERSION = 2
 
 
 def contrast_names(ontology: Ontology) -> list[str]:

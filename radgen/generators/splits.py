@@ -38,6 +38,12 @@ class Splitter:
             int((shares["train"] + shares["validation"]) * 2**64),
         )
 
+    @property
+    def digest_bounds(self) -> tuple[bytes, bytes]:
+        """The same bounds as 8-byte digests, which compare like the hashes they are."""
+        first, second = (min(bound, 2**64 - 1).to_bytes(8, "big") for bound in self.bounds)
+        return first, second
+
     def of_hash(self, value: int) -> Split:
         """Return the split of a 64-bit hash."""
         if value < self.bounds[0]:

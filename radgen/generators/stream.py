@@ -140,8 +140,8 @@ def stream(
     if order.only is not None:
         quotas = {split: wanted if split == order.only else 0 for split in SPLITS}
     tally = Tally()
-    seen_rows: set[tuple[int, ...]] = set()
-    seen_texts: set[int] = set()
+    seen_rows: set[tuple[bytes, ...]] = set()
+    seen_texts: set[bytes] = set()
     barren = 0
     if workers > 1:
         _worker["realiser"] = made.realiser

@@ -154,6 +154,7 @@ class Axis(Strict):
     levels: list[str] = []
     values: dict[str, float] = {}
     integers: list[int] = []
+    again: dict[str, Annotated[int, Field(ge=1, le=20)]] = {}
     targets: dict[str, float] = {}
     side_distance: float | None = None
     train_rows: Annotated[int, Field(gt=0)]

@@ -548,7 +548,7 @@ def _make_from_reports(make: Any, *arguments: Any, force: bool) -> None:
 def pairs(
     reports: ReportsPath,
     level: Annotated[str, typer.Option(help="sentence, findings or impression.")] = "findings",
-    out: Out = Path("datasets"),
+    out: Out = Path("data"),
     n: Rows = None,
     seed: Seed = 42,
     extracted: Extracted = None,
@@ -567,7 +567,7 @@ def pairs(
 def triplets(
     reports: ReportsPath,
     level: Annotated[str, typer.Option(help="report or sentence.")] = "report",
-    out: Out = Path("datasets"),
+    out: Out = Path("data"),
     n: Rows = None,
     seed: Seed = 42,
     extracted: Extracted = None,
@@ -584,7 +584,7 @@ def triplets(
 @app.command()
 def perturb(
     reports: ReportsPath,
-    out: Out = Path("datasets"),
+    out: Out = Path("data"),
     n: Rows = None,
     seed: Seed = 42,
     extracted: Extracted = None,
@@ -600,7 +600,7 @@ def perturb(
 @app.command()
 def discrepancies(
     reports: ReportsPath,
-    out: Out = Path("datasets"),
+    out: Out = Path("data"),
     n: Rows = None,
     seed: Seed = 42,
     force: Force = False,

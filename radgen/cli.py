@@ -516,7 +516,7 @@ Extracted = Annotated[
     typer.Option("--extracted", help="Output of 'radgen extract' for them; read by the rules if absent."),
 ]
 Truth = Annotated[
-    bool, typer.Option("--truth", help="Synthetic reports: take their truth as what the findings sections state.")
+    bool, typer.Option("--truth", help="Synthetic reports: their truth is what the findings sections state.")
 ]
 
 
@@ -594,7 +594,8 @@ def perturb(
     """Reorder sections, add and leave out findings; the target says how much is left."""
     from radgen.generators.similarity.perturb import make_perturbations
 
-    _make_from_reports(make_perturbations, _report_order(reports, n, seed, ontology, extracted), out, force=force)
+    order = _report_order(reports, n, seed, ontology, extracted)
+    _make_from_reports(make_perturbations, order, out, force=force)
 
 
 @app.command()

@@ -18,12 +18,13 @@ from radgen.errors import DatasetError
 from radgen.extract.rules import default_extractor
 from radgen.generators.radsim import load_policy, score
 from radgen.generators.reports import write_synthetic
+from radgen.generators.similarity.changes import addition_target, omit, retention
 from radgen.generators.similarity.corpus import Ownership, jaccard, sentence_units
 from radgen.generators.similarity.discrepancies import make_discrepancies
 from radgen.generators.similarity.edits import Edits, article, differs_by, exchange
 from radgen.generators.similarity.make import ReportOrder, make_pairs, make_triplets
 from radgen.generators.similarity.pairs import level_out, spread
-from radgen.generators.similarity.perturb import addition_target, make_perturbations, omit, retention
+from radgen.generators.similarity.perturb import make_perturbations
 from radgen.generators.similarity.sections import Section, split_blocks
 from radgen.generators.similarity.settings import settings
 from radgen.generators.splits import SPLITS, Splitter, normalise, text_hash

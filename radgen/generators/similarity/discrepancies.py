@@ -19,8 +19,7 @@ from radgen.errors import DatasetError
 from radgen.generators.radsim.policy import clean_states, score
 from radgen.generators.similarity.edits import Edit, Edits, differs_by
 from radgen.generators.similarity.folder import MadeFromReports, Spec, existing, identity, line_of, write
-from radgen.generators.similarity.make import ReportOrder
-from radgen.generators.similarity.perturb import checked
+from radgen.generators.similarity.make import ReportOrder, checked
 from radgen.generators.similarity.sections import (
     Block,
     Reader,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -224,3 +224,22 @@ def _short(
             f"{spec.family}/{spec.name}: these reports give only {text} rows (left out: {took})"
         )
     return [f"fewer rows than the recipe's volume for so many reports: {text}"]
+
+
+def checked(
+    maker: Any,
+    rows: Iterator[tuple[Split, bytes]],
+    order: ReportOrder,
+    notes: list[str],
+    counts: dict[str, int],
+) -> Iterator[tuple[Split, bytes]]:
+    """Pass rows on; when they are over, say what is missing: an error where rows were asked for by number."""
+    yield from rows
+    counts |= {f"kind {name}": count for name, count in sorted(maker.kinds.items())}
+    if not maker.short:
+        return
+    text = ", ".join(f"{name}: {have:,} of {want:,}" for name, (have, want) in maker.short.items())
+    if order.rows is not None:
+        took = "; ".join(f"{count:,} {reason}" for reason, count in maker.rejected.most_common(3))
+        raise DatasetError(f"these reports give too few rows ({text}; left out: {took})")
+    notes.append(f"fewer rows than the recipe's volume for so many reports: {text}")

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from radgen.generators.radsim.policy import canonical, score
+from radgen.generators.similarity.changes import addition_target, retention
 from radgen.generators.similarity.edits import differs_by
-from radgen.generators.similarity.perturb import addition_target, retention
 from radgen.ontology.radsim import Policy
 
 _CLOSE = 1e-6

@@ -26,9 +26,9 @@ class Binder:
     def __init__(self, lexicon: Lexicon) -> None:
         self.lexicon = lexicon
 
-    def before(self, region: list[Item], group: list[Mention]) -> None:
-        """Give mentions what stands before their noun."""
-        cut = two_sides(region) if len(region) > 2 and len(group) == 1 else None
+    def before(self, region: list[Item], group: list[Mention], listed: bool) -> None:
+        """Give mentions what stands before their noun; ``listed``: there are joins in the clause."""
+        cut = two_sides(region) if listed and len(region) > 2 and len(group) == 1 else None
         if cut is None:
             self._modifiers(region, group)
             return

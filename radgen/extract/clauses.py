@@ -68,14 +68,19 @@ class Reader:
         """Return the mentions of a sentence, and what it says of something named before it."""
         mentions: list[Mention] = []
         orphans: list[Mention] = []
+        kinds = {item.kind for item in items}
+        if "break" not in kinds and len(items) < _LONGEST:
+            self._clause(items, kinds, mentions, orphans)
+            return mentions, orphans
         for clause in _clauses(items):
-            self._clause(clause, mentions, orphans)
+            self._clause(clause, {item.kind for item in clause}, mentions, orphans)
         return mentions, orphans
 
-    def _clause(self, items: list[Item], mentions: list[Mention], orphans: list[Mention]) -> None:
-        kinds = {item.kind for item in items}
+    def _clause(
+        self, items: list[Item], kinds: set[str], mentions: list[Mention], orphans: list[Mention]
+    ) -> None:
         nouns = {} if kinds.isdisjoint(JUDGED) else self.subjects.read(items)
-        if "attribute" in kinds or "post_negation" in kinds:
+        if "verdict" in kinds or "post_negation" in kinds:
             hedge_next(items)
         heads = [index for index, item in enumerate(items) if item.kind in _HEADS or index in nouns]
         if "pronoun" in kinds:
@@ -90,7 +95,8 @@ class Reader:
         starts = [0 if kinds.isdisjoint(("and", "with")) else first_start(items, heads[0])]
         for previous, head in pairwise(heads):
             starts.append(start_of(items, previous, head))
-        groups = self._groups(items, heads, starts, nouns)
+        listed = not kinds.isdisjoint(("and", "slash", "comma"))
+        groups = self._groups(items, heads, starts, nouns, listed)
         for mention in groups[0]:
             if not mention.tag:  # "it has increased": said of what was named before
                 if mentions:
@@ -106,7 +112,12 @@ class Reader:
                     mentions.append(mention)
 
     def _groups(
-        self, items: list[Item], heads: list[int], starts: list[int], nouns: dict[int, Judgement]
+        self,
+        items: list[Item],
+        heads: list[int],
+        starts: list[int],
+        nouns: dict[int, Judgement],
+        listed: bool,
     ) -> list[list[Mention]]:
         """Return the mentions of every head with their scopes and attributes."""
         groups: list[list[Mention]] = []
@@ -122,13 +133,14 @@ class Reader:
             groups.append(group)
             first = starts[number]
             bare = number > 0 and is_bare(items, heads[number - 1], first)
-            self._scope(items, heads, starts, number, groups, state)
+            if number or first < head:
+                self._scope(items, heads, starts, number, groups, state)
             if bare and item.kind != "pronoun":
                 state.linked.append(group)
             else:
                 state.linked = [group]
             if first < head:
-                self.binder.before(items[first:head], group)
+                self.binder.before(items[first:head], group, listed)
             if bare and state.negation is None:
                 self.binder.share_place(items, heads[number - 1], first, head, groups[number - 1], group)
             stop = starts[number + 1] if number + 1 < len(heads) else len(items)

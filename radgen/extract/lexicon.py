@@ -117,6 +117,8 @@ class Lexicon:
         for words, phrase in self.phrases.items():
             phrase.words = words
             phrase.kind = _kind(phrase)
+            if phrase.kind == "attribute" and "certainty" in phrase.attrs and words[0] in ("is", "are"):
+                phrase.kind = "verdict"  # resolved by what follows: see regions.hedge_next
         self.refine: dict[tuple[str, str], str] = {}
         for rule in self.cues.get("refine", []):
             for word, (site, tag) in product(rule["words"], rule["sites"].items()):

@@ -227,13 +227,15 @@ def two_sides(region: list[Item]) -> int | None:
 
 def hedge_next(items: list[Item]) -> None:
     """Read "is likely" before a noun as "likely represents", and "absent" before one as a denial."""
-    for item, following in pairwise(items):
-        if following.start != item.end or following.kind not in _NOMINAL:
+    for index, item in enumerate(items):
+        if item.kind not in ("verdict", "post_negation"):
             continue
-        if item.phrase.words == ("absent",):
+        following = items[index + 1] if index + 1 < len(items) else None
+        ahead = following is not None and following.start == item.end and following.kind in _NOMINAL
+        if item.kind == "verdict":
+            item.kind = "relation" if ahead else "attribute"
+        elif ahead and item.phrase.words == ("absent",):
             item.kind = "negation"
-        elif item.kind == "attribute" and "certainty" in item.attrs and item.phrase.words[0] in ("is", "are"):
-            item.kind = "relation"
 
 
 def contrasts_adjectives(items: list[Item], at: int) -> bool:

@@ -14,6 +14,8 @@ _BREAK = re.compile(
     """,
     re.VERBOSE,
 )
+#: One sentence and no doubt about it.
+_ONE = re.compile(r"[A-Za-z][^\n.!?0-9]*[A-Za-z)][.!]?")
 #: A line that begins like this begins a sentence; any other goes on with the sentence before it.
 _NEW_LINE = re.compile(r"[A-Z\[(]|\d{1,2}[.)]\s*\S|[-*\u2022\u25cf\u25aa\u2013]\s*\S")
 _LIST_MARK = re.compile(r"[\s\u2022\u25cf\u25aa*]*(?:[-\u2013]\s*|\(?(?P<number>\d{1,2})[.)](?!\d)\s*)?")
@@ -76,6 +78,8 @@ def sentences(text: str) -> list[tuple[int, int]]:
     >>> [text[start:end] for start, end in sentences(text)]
     ['No effusion.', 'A 2.5 cm mass vs. scar.']
     """
+    if _ONE.fullmatch(text):
+        return [(0, len(text))]
     spans: list[tuple[int, int]] = []
     start, number = 0, 1
     for match in _BREAK.finditer(text):

@@ -95,6 +95,8 @@ def check_kills(folder: Path, reports: int, kills: int, seed: int) -> None:
         assert start(calm, server).wait(120) == 1  # refusals are dead letters
     keys = keys_of(rough, reports)
     paid: dict[int, int] = {}
+    lost: list[int] = []
+    before = 0
     with FaultServer(plan) as server:
         server.delay = 0.02
         for number in range(kills):
@@ -103,9 +105,13 @@ def check_kills(folder: Path, reports: int, kills: int, seed: int) -> None:
             goal = base + rng.randint(1, max(1, 2 * (reports - len(paid)) // (kills - number + 1)))
             wait_for(lambda: len(server.answered) >= goal or process.poll() is not None)  # noqa: B023
             time.sleep(rng.uniform(0, 0.03))
+            answered = len(server.answered)
             process.send_signal(signal.SIGKILL)
             process.wait(10)
             time.sleep(0.1)  # what it had sent arrives at the server
+            stored = query(rough, "SELECT COUNT(*) FROM attempts")
+            lost.append(answered - base - (stored[0][0] if stored else 0) + before)
+            before = stored[0][0] if stored else 0
             for case in finished(rough, keys) - set(paid):
                 paid[case] = server.cases[case]
             assert all(server.cases[case] == count for case, count in paid.items()), "paid twice"
@@ -123,8 +129,11 @@ def check_kills(folder: Path, reports: int, kills: int, seed: int) -> None:
     ]
     # A kill loses what was under way or had not yet been committed, and no more.
     again = sum(server.cases.values()) - sum(map(needed, range(reports)))
-    print(f"{kills} kills, {again} requests sent again, 32 under way at each")
+    print(
+        f"{kills} kills, {again} requests sent again (32 under way at each), answered but not stored: {lost}"
+    )
     assert again <= kills * 3 * 32
+    assert max(lost) <= 2 * 32
 
 
 def test_two_kills(tmp_path: Path) -> None:

@@ -213,8 +213,8 @@ def test_a_full_database_ends_the_run_with_a_clear_error_and_the_same_command_go
 
 
 def tmpfs_command(folder: Path) -> list[str] | None:
-    """How to run a script with a file system of 3 MB at ``folder``, if this machine allows it."""
-    mount = f"mount -t tmpfs -o size=3m none {folder}"
+    """How to run a script with a file system of 12 MB at ``folder``, if this machine allows it."""
+    mount = f"mount -t tmpfs -o size=12m none {folder}"
     for prefix in (["unshare", "-m"], ["unshare", "-Urm"]):
         try:
             tried = subprocess.run([*prefix, "sh", "-c", mount], capture_output=True)
@@ -226,7 +226,7 @@ def tmpfs_command(folder: Path) -> list[str] | None:
 
 
 def test_a_really_full_disk_loses_no_answer_that_came_back(tmp_path: Path) -> None:
-    """A file system of 3 MB, filled by something else in the middle; the reserve takes the rest."""
+    """A file system of 12 MB, filled by something else in the middle; the reserve takes the rest."""
     place = tmp_path / "small"
     place.mkdir()
     command = tmpfs_command(place)
@@ -249,14 +249,14 @@ with FaultServer() as server:
     def fill():
         while len(server.answered) < 100:
             time.sleep(0.002)
-        with open(place / "filler", "wb") as file:
-            try:
-                while True:
-                    file.write(bytes(4096)); file.flush()
-            except OSError:
-                pass
+        file = os.open(place / "filler", os.O_CREAT | os.O_WRONLY)
+        try:
+            while True:
+                os.write(file, bytes(4096))
+        except OSError:
+            os.close(file)
     thread = threading.Thread(target=fill); thread.start()
-    chosen = options(folder, server, concurrency=8, store=store)
+    chosen = options(folder, server, concurrency=8, store=store, config="grace_s: 1.5")
     try:
         extract_with_endpoint(chosen, task())
         print("no error")
@@ -278,6 +278,7 @@ with FaultServer() as server:
     assert (
         "the disk is full; the run has stopped, every answer is stored; the same command goes on" in lines[0]
     )
+    assert len(lines) == 2, done.stderr
     came, stored, code, asked, most = map(int, lines[1].split())
     assert came == stored
     assert 100 <= came < 400
@@ -286,9 +287,7 @@ with FaultServer() as server:
 
 def test_the_store_is_readable_by_its_owner_only_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
     path = tmp_path / "s.sqlite"
-    numbers = StoreNumbers(
-        rows=100, seconds=0.25, gather_s=0.01, reserve_mb=1, busy_s=1, patience_s=1, raw_error_bytes=100
-    )
+    numbers = StoreNumbers(rows=100, seconds=0.25, reserve_mb=1, busy_s=1, patience_s=1, raw_error_bytes=100)
     with Store(path, numbers) as store:
         store.add(attempt(1))
         assert sorted(file.name for file in tmp_path.iterdir() if file.suffix == ".reserve") == [

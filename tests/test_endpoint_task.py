@@ -127,11 +127,11 @@ def test_every_item_is_a_canonical_finding() -> None:
         "zone": "apical", "anatomy": "lung", "segment": "8", "level": "T8", "size_dims_mm": [12, 8.5],
         "size_range_mm": [4, 12], "size_comparator": "approx", "prior_size_mm": 10, "distance_mm": 0,
         "count": 2, "count_category": "few", "margin": "smooth", "distribution": "focal",
-        "axial_distribution": "central", "temporal_change": "new", "acuity": "acute", "temporality": "current",
-        "morphology": ["nodular"],
+        "axial_distribution": "central", "temporal_change": "new", "acuity": "acute",
+        "temporality": "current", "morphology": ["nodular"],
     }  # fmt: skip
-    item = {**NODULE, **everything, "words": dict.fromkeys([*everything, *NODULE["words"]], "12 mm")}
-    del item["words"]["temporality"]
+    worded = [*(name for name in everything if name != "temporality"), *NODULE["words"]]
+    item = {**NODULE, **everything, "words": dict.fromkeys(worded, "12 mm")}
     items, dropped = parse(item)
     assert dropped == {}
     finding = {key: value for key, value in items[0].items() if key != "section"}

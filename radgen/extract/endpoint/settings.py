@@ -66,7 +66,6 @@ class StoreNumbers(Strict):
 
     rows: Whole
     seconds: Positive
-    gather_s: Annotated[float, Field(ge=0)]
     reserve_mb: Annotated[int, Field(ge=0)]
     busy_s: Positive
     patience_s: Annotated[float, Field(ge=0)]

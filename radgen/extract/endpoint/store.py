@@ -251,8 +251,7 @@ class Store:
         unsynced, oldest = 0, 0.0
         while True:
             left = self._numbers.seconds - (time.monotonic() - oldest)
-            if self._wake.wait(max(0.0, left) if unsynced else None) and not self._closing:
-                time.sleep(self._numbers.gather_s)
+            self._wake.wait(max(0.0, left) if unsynced else None)
             self._idle.clear()
             self._wake.clear()
             closing = self._closing

@@ -86,7 +86,7 @@ class ScoredPairs(Contrasts):
             states = self.states(job, random.Random(seed_of("survey", self.name, self.seed, job.index)))
             for fifth in {self.fifth(self.explain(a, b)[0]) for a in states for b in states}:
                 reached[fifth] += 1
-        return [len(jobs) / max(count, len(jobs) * 0.04) for count in reached]
+        return [len(jobs) / max(count, len(jobs) * 0.02) for count in reached]
 
     def states(self, job: Job, rng: random.Random) -> list[dict[str, Any]]:
         """Return the states of one block."""
@@ -171,6 +171,8 @@ class CrossAxis(ScoredPairs):
         else:
             places = none + list(ctx.places(ontology, tag))
         found = ctx.contexts(ontology, tag, self.axes, place_options=places)
+        if "size" in self.axes:  # findings on both sides have the size of the largest (`possible`)
+            found = found + [(*fields, ("size_comparator", "up_to")) for fields in found]
         found = [fields for fields in found if ctx.open_to(self.axes, fields)]
         if hasattr(self, "_cached"):
             self._cached[tag] = found
@@ -199,7 +201,7 @@ class CrossAxis(ScoredPairs):
         """Return some of the products of the values of both axes: enough to reach the whole range."""
         ontology = self.ontology
         # Only categories span the counts far enough to reach the lowest scores.
-        share = 0.8 if (ontology.findings[tag].max_count or 0) >= 20 else 0.45
+        share = 0.95 if (ontology.findings[tag].max_count or 0) >= 20 else 0.45
         first, second = (values(ontology, tag, axis, context, rng, share) for axis in self.axes)
         if "location" in self.axes:
             second = rng.sample(second, min(4, len(second)))
@@ -246,7 +248,7 @@ class _PairMaker:
     def pick(self) -> tuple[int, int]:
         """Draw a pair of states: evenly over fifths of the score, or over relations and levels."""
         rng = self.rng
-        groups = self.by_fifth if rng.random() < 0.6 or len(self.by_stratum) < 2 else self.by_stratum
+        groups = self.by_fifth if rng.random() < 0.7 or len(self.by_stratum) < 2 else self.by_stratum
         keys = list(groups)
         if groups is self.by_fifth:
             pairs = groups[rng.choices(keys, [self.weights[key] for key in keys])[0]]

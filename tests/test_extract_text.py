@@ -48,6 +48,8 @@ EFFUSION = {"finding": "pleural_effusion", "presence": "present"}
             "A right nodule. A left nodule.",
             [{**NODULE, "laterality": "right"}, {**NODULE, "laterality": "left"}],
         ),
+        ("There is a nodule. The lesion is unchanged.", [{**NODULE, "temporal_change": "stable"}]),
+        ("The lesion is unchanged.", [{**NODULE, "finding": "lesion", "temporal_change": "stable"}]),
         ("No pneumothorax. No pneumothorax.", [{"finding": "pneumothorax", "presence": "absent"}]),
         ("Left effusion. It has resolved.", [{**EFFUSION, **GONE, "laterality": "left"}]),
     ],

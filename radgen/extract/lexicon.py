@@ -94,6 +94,8 @@ class Lexicon:
         self.cues: dict[str, Any] = _cues(ontology)
         self.phrases: dict[tuple[str, ...], Phrase] = {}
         self.devices = frozenset(tag for tag, entry in ontology.findings.items() if entry.kind == "device")
+        self.focal = frozenset(tag for tag, entry in ontology.findings.items() if "size" in entry.axes)
+        self.general = frozenset(self.cues.get("general", ()))
         self.quality = frozenset(tag for tag, entry in ontology.findings.items() if entry.kind == "quality")
         self.events = frozenset(
             tag for tag, e in ontology.findings.items() if e.kind in ("device", "procedure")

@@ -118,7 +118,9 @@ class RulesExtractor:
                     _join(found, record, (body + low, body + high))
             first = len(found)
             for record, (low, high), definite in mentions:
-                _append(found, dict(record), (body + low, body + high), definite, first)
+                span = (body + low, body + high)
+                if not (definite and self._completes(found, record, span)):
+                    _append(found, dict(record), span, first)
         return found
 
     def _remembered(self, sentence: str) -> _Sentence:
@@ -130,6 +132,22 @@ class RulesExtractor:
                     self._memory.clear()
                 self._memory[sentence] = known
         return known
+
+    def _completes(self, found: list[tuple[Record, Span]], record: Record, span: Span) -> bool:
+        """Let "the nodule" complete the nodule that was named before; tell whether there is one."""
+        tag = record["finding"]
+        if record["presence"] != "present":
+            return False
+        tags = self.lexicon.focal if tag in self.lexicon.general else (tag,)
+        for index in range(len(found) - 1, max(-1, len(found) - 1 - _WAYS_BACK), -1):
+            earlier, place = found[index]
+            if earlier["finding"] not in tags or earlier["presence"] != "present":
+                continue
+            if any(name != "finding" and earlier.get(name, value) != value for name, value in record.items()):
+                return False
+            found[index] = _ordered({**record, **earlier}), _around(place, span)
+            return True
+        return False
 
     def _heading(self, text: str, start: int, end: int) -> tuple[str | None, int]:
         """Return the heading that a sentence begins with, and where the sentence itself begins."""
@@ -234,16 +252,8 @@ class RulesExtractor:
         return records
 
 
-def _append(found: list[tuple[Record, Span]], record: Record, span: Span, definite: bool, first: int) -> None:
-    """Add a state, or let it complete an earlier one that it points back to ("the nodule")."""
-    if definite and record["presence"] == "present":
-        for index in range(len(found) - 1, max(-1, len(found) - 1 - _WAYS_BACK), -1):
-            earlier, place = found[index]
-            if earlier["finding"] == record["finding"] and earlier["presence"] == "present":
-                if all(earlier.get(name, value) == value for name, value in record.items()):
-                    found[index] = _ordered({**record, **earlier}), _around(place, span)
-                    return
-                break
+def _append(found: list[tuple[Record, Span]], record: Record, span: Span, first: int) -> None:
+    """Add a state that is not there yet; ``first`` is where those of this sentence begin."""
     for index in range(max(0, len(found) - _WINDOW), len(found)):
         earlier = found[index][0]
         if record == earlier:

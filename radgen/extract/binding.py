@@ -42,10 +42,13 @@ class Binder:
 
     def _modifiers(self, region: list[Item], group: list[Mention]) -> None:
         denied = False
+        negation = max((index for index, item in enumerate(region) if item.kind == "negation"), default=-1)
         for position, item in enumerate(region):
             kind = item.kind
             if kind == "negation":
                 denied = True
+            elif position < negation and kind != "place":
+                continue  # "the chest is stable without effusion"
             if kind == "det" and item.phrase.words[0] in _POINTING:
                 near = all(later.kind in MODIFIERS for later in region[position + 1 :])
                 if near:
@@ -92,6 +95,7 @@ class Binder:
                 sides = each_side(items, index + 1, stop)
                 if sides is not None:
                     self._split(group, sides)
+                    self.after(items, items.index(sides[1][-1]) + 1, stop, group, [group])
                     return
             if kind in ("hypothetical", "history"):
                 return

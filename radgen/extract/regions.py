@@ -102,10 +102,17 @@ def _adjectival(items: list[Item], index: int, previous: int) -> bool:
 def first_start(items: list[Item], head: int) -> int:
     """Return where the words of the first mention begin: after a noun outside the vocabulary and its place.
 
-    "increased lucencies in both apices along with scarring": the apices are not those of the scarring.
+    "increased lucencies in both apices along with scarring": the apices are not those of the scarring;
+    "stable appearance of the chest with no effusion": nor is the effusion stable.
     """
-    for index in range(head - 1, 1, -1):
-        if items[index].kind in ("and", "with") and _hangs_on_unknown(items, index):
+    for index in range(head - 1, 0, -1):
+        kind = items[index].kind
+        before = items[index - 1]
+        if kind == "with" and (
+            items[index].start > before.end or (before.kind == "site" and before.phrase.subject)
+        ):
+            return index + 1
+        if kind in ("and", "with") and _hangs_on_unknown(items, index):
             return index + 1
     return 0
 

@@ -18,7 +18,7 @@ from endpoint_server import FaultServer
 from radgen.errors import RadgenError
 from radgen.extract.endpoint.answer import Kind
 from radgen.extract.endpoint.command import extract_with_endpoint
-from radgen.extract.endpoint.settings import StoreNumbers, load_settings
+from radgen.extract.endpoint.settings import load_settings
 from radgen.extract.endpoint.store import DEAD, GOOD, OPEN, Attempt, Store
 
 NUMBERS = load_settings(store__reserve_mb=0, store__busy_s=0.2).store
@@ -287,7 +287,7 @@ with FaultServer() as server:
 
 def test_the_store_is_readable_by_its_owner_only_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
     path = tmp_path / "s.sqlite"
-    numbers = StoreNumbers(rows=100, seconds=0.25, reserve_mb=1, busy_s=1, patience_s=1, raw_error_bytes=100)
+    numbers = load_settings(store__reserve_mb=1).store
     with Store(path, numbers) as store:
         store.add(attempt(1))
         assert sorted(file.name for file in tmp_path.iterdir() if file.suffix == ".reserve") == [

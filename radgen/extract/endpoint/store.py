@@ -97,6 +97,7 @@ class Store:
         self._saved: deque[bytes] = deque()
         self._error: sqlite3.Error | None = None
         self._lost = 0
+        self._full = True  # the level of the writing connection, as _connect sets it
         self.on_problem: Callable[[], object] = lambda: None
         with _explained(path):
             self._lock()
@@ -251,7 +252,8 @@ class Store:
         unsynced, oldest = 0, 0.0
         while True:
             left = self._numbers.seconds - (time.monotonic() - oldest)
-            self._wake.wait(max(0.0, left) if unsynced else None)
+            if self._wake.wait(max(0.0, left) if unsynced else None) and not self._closing:
+                time.sleep(self._numbers.gather_s)  # a commit for each answer would cost a tenth of the run
             self._idle.clear()
             self._wake.clear()
             closing = self._closing
@@ -303,7 +305,9 @@ class Store:
         return False
 
     def _write_group(self, batch: Sequence[Attempt], full: bool) -> None:
-        self._write.execute(f"PRAGMA synchronous={'FULL' if full else 'NORMAL'}")
+        if full != self._full:
+            self._write.execute(f"PRAGMA synchronous={'FULL' if full else 'NORMAL'}")
+            self._full = full
         try:
             self._write.execute("BEGIN IMMEDIATE")
             self._write.executemany(_INSERT, [attempt.row() for attempt in batch])

@@ -157,8 +157,10 @@ def contexts(
 
 
 def open_to(axes: Sequence[str], fields: Fields) -> bool:
-    """Whether a context can be written with a size, or with two counts, where those vary."""
+    """Whether a context can be written with a size, two counts, several places, where those vary."""
     context = {name: value for name, value in fields if name != "dims"}
     if "size" in axes and not possible({"size_mm": 8.0, **context}):
+        return False
+    if "distribution" in axes and not possible({"distribution": "multifocal", **context}):
         return False
     return "count" not in axes or all(possible({"count": count, **context}) for count in (2, 4))

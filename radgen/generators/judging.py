@@ -7,7 +7,7 @@ any radgen dataset, whatever its seed, as long as the shares of the splits are t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -20,44 +20,48 @@ from radgen.generators.checkers import RowChecker, checker_of
 from radgen.generators.folders import MANIFEST, dump, finished, replacing, write_file
 from radgen.generators.identity import fingerprint_of
 from radgen.generators.make import Made
+from radgen.generators.pools import pool
 from radgen.generators.probe import probe_rows
 from radgen.generators.probe_file import load_probe
 from radgen.generators.recipes import RECIPE_VERSION
-from radgen.generators.run import shared
+from radgen.generators.run import realiser_of, shared
 from radgen.generators.splits import text_hash
 from radgen.generators.stream import Order, stream
 from radgen.ontology.load import Ontology, load_ontology, packaged
 from radgen.templates.phrasings import load_phrasings
-from radgen.templates.realiser import Realiser
 
 FAMILY = "judging"
 SEED = 13
 Rows = list[dict[str, Any]]
 
 
-def _contrast_10(ontology: Ontology, realiser: Realiser, files: tuple[str, ...]) -> Iterator[bytes]:
-    axes = list(ontology.axes.axes)
-    for axis, rows in zip(axes, shared(ontology.axes.judging["contrast_10"], len(axes)), strict=True):
-        order = Order("contrasts", axis, rows, SEED, files, only="test")
-        yield from (row.line for row, _ in stream(order, realiser=realiser))
+def _orders(name: str, ontology: Ontology, files: tuple[str, ...]) -> list[Order]:
+    """Return the orders that make up a set of the generators' sentences."""
+    family = "contrasts" if name == "contrast_10" else "crossaxis"
+    parts = list(ontology.axes.axes if family == "contrasts" else ontology.axes.crossaxis.combinations)
+    shares = shared(ontology.axes.judging[name], len(parts))
+    return [
+        Order(family, part, rows, SEED, files, only="test") for part, rows in zip(parts, shares, strict=True)
+    ]
 
 
-def _crossaxis_8(ontology: Ontology, realiser: Realiser, files: tuple[str, ...]) -> Iterator[bytes]:
-    names = list(ontology.axes.crossaxis.combinations)
-    for name, rows in zip(names, shared(ontology.axes.judging["crossaxis_8"], len(names)), strict=True):
-        order = Order("crossaxis", name, rows, SEED, files, only="test")
-        yield from (row.line for row, _ in stream(order, realiser=realiser))
+def _lines(order: Order) -> list[bytes]:
+    """Make the rows of one order."""
+    return [row.line for row, _ in stream(order, realiser=realiser_of(order))]
 
 
-def _probe_13(ontology: Ontology, realiser: Realiser, files: tuple[str, ...]) -> Iterator[bytes]:
-    yield from (orjson.dumps(row) for row in probe_rows(ontology))
+def _rows_of(name: str, ontology: Ontology, files: tuple[str, ...], workers: int) -> list[bytes]:
+    """Return the lines of a set; its axes or combinations are made side by side."""
+    if name == "probe_13":
+        return [orjson.dumps(row) for row in probe_rows(ontology)]
+    orders = _orders(name, ontology, files)
+    if workers <= 1:
+        return [line for order in orders for line in _lines(order)]
+    with pool(min(workers, len(orders))) as processes:
+        return [line for lines in processes.map(_lines, orders) for line in lines]
 
 
-SETS: dict[str, Callable[[Ontology, Realiser, tuple[str, ...]], Iterator[bytes]]] = {
-    "contrast_10": _contrast_10,
-    "crossaxis_8": _crossaxis_8,
-    "probe_13": _probe_13,
-}
+SETS = ("contrast_10", "crossaxis_8", "probe_13")
 ABOUT = {
     "contrast_10": "Triplets on the ten single axes, from the test split: for ordering accuracy an axis.",
     "crossaxis_8": "Pairs that differ on two axes, from the test split: for Spearman and side-flip response.",
@@ -74,8 +78,7 @@ def make_judging(
         DatasetError: a place holds something else, or cannot be written.
     """
     ontology = load_ontology(ontology_files)
-    realiser = Realiser(ontology)
-    return [_make(name, out, ontology, realiser, ontology_files, force) for name in SETS]
+    return [_make(name, out, ontology, ontology_files, workers, force) for name in SETS]
 
 
 def _phrasings(name: str, ontology: Ontology) -> str:
@@ -108,7 +111,7 @@ def _identity(name: str, rows: int, ontology: Ontology, phrasings: str) -> str:
 
 
 def _make(
-    name: str, out: Path, ontology: Ontology, realiser: Realiser, files: tuple[str, ...], force: bool
+    name: str, out: Path, ontology: Ontology, files: tuple[str, ...], workers: int, force: bool
 ) -> Made:
     folder = out / FAMILY / name
     phrasings = _phrasings(name, ontology)
@@ -118,7 +121,7 @@ def _make(
         rows = {"test": manifest["files"]["test.jsonl"]["rows"]}
         texts = manifest["texts"]
         return Made(folder, rows, {}, {}, [], False, texts["distinct"] / texts["all"], name)
-    lines = list(SETS[name](ontology, realiser, files))
+    lines = _rows_of(name, ontology, files, workers)
     found: Rows = [orjson.loads(line) for line in lines]
     columns = list(found[0])
     texts = [key for key in ("anchor", "positive", "negative", "sentence1", "sentence2") if key in columns]

@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
+from radgen.errors import OntologyError
+from radgen.extract.cues import Cues
 from radgen.extract.rules import RulesExtractor, default_extractor
 from radgen.ontology import load_ontology
+from radgen.ontology.load import packaged
+from radgen.yamlfile import validate
 
 
 def found(text: str, section: str | None = None) -> list[dict[str, Any]]:
@@ -164,3 +168,35 @@ def test_what_was_read_before_changes_nothing(caplog: pytest.LogCaptureFixture) 
     assert [f.stated() for f in second] == [f.stated() for f in default_extractor().extract(text)]
     assert rules.states(text) == rules.uncached(text)
     assert not caplog.records  # and nothing of a report is logged
+
+
+WRONG = """
+lexicon:
+  attributes:
+    severty: {severe: [whopping]}
+    severity: {sever: [whopping]}
+  phrases:
+    - {finding: pneumothorx, text: [ptx]}
+    - {finding: pneumothorax, text: [ptx], with: {sevrity: mild}}
+"""
+
+
+def test_mistakes_in_a_users_lexicon_are_reported_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(WRONG, encoding="utf-8")
+    with pytest.raises(OntologyError) as raised:
+        RulesExtractor(load_ontology([file]))
+    lines = sorted(str(raised.value).splitlines())
+    for line, number, right in zip(
+        lines, (4, 5, 7, 8), ("severity", "severe", "pneumothorax", "severity"), strict=True
+    ):
+        assert line.startswith(f"{file}:{number}: lexicon.")
+        assert f"did you mean '{right}'?" in line
+    file.write_text("lexicon:\n  cues: {negatoin: [nope]}\n", encoding="utf-8")
+    with pytest.raises(OntologyError, match=r"mine\.yaml:2: lexicon\.cues\.negatoin: .* mean 'negation'"):
+        RulesExtractor(load_ontology([file]))
+
+
+def test_the_packaged_cues_have_the_shape_that_is_asked_of_users() -> None:
+    source = packaged("radgen.extract", "cues.yaml")[0]
+    validate(Cues, source.data, [source])

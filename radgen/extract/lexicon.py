@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import product
 from typing import Any
 
-import yaml
-
+from radgen.extract.cues import load_cues
 from radgen.extract.tokens import expand, phrase_words
 from radgen.ontology import FindingEntry, Ontology, Term
-from radgen.ontology.load import packaged
 from radgen.templates.phrasings import Words, agree, load_phrasings
 
 #: Roles of a phrase, in the order in which one wins over another that has the same words.
@@ -91,7 +88,7 @@ class Lexicon:
 
     def __init__(self, ontology: Ontology) -> None:
         self.ontology = ontology
-        self.cues: dict[str, Any] = _cues(ontology)
+        self.cues: dict[str, Any] = load_cues(ontology)
         self.phrases: dict[tuple[str, ...], Phrase] = {}
         self.devices = frozenset(tag for tag, entry in ontology.findings.items() if entry.kind == "device")
         self.focal = frozenset(tag for tag, entry in ontology.findings.items() if "size" in entry.axes)
@@ -418,26 +415,3 @@ def _sided(text: str, entry: FindingEntry) -> dict[str, Any]:
             if side in text.lower().split():
                 return {"laterality": side}
     return {}
-
-
-@cache
-def _packaged_cues() -> str:
-    return packaged("radgen.extract", "cues.yaml")[0].text
-
-
-def _cues(ontology: Ontology) -> dict[str, Any]:
-    """Return the packaged cues with the ``lexicon`` section of the user's files laid over them."""
-    data: dict[str, Any] = yaml.safe_load(_packaged_cues())
-    for source in ontology.user_sources:
-        _extend(data, source.data.get("lexicon") or {})
-    return data
-
-
-def _extend(data: dict[str, Any], more: dict[str, Any]) -> None:
-    for key, value in more.items():
-        if isinstance(value, dict) and isinstance(data.get(key), dict):
-            _extend(data[key], value)
-        elif isinstance(value, list) and isinstance(data.get(key), list):
-            data[key] = [*data[key], *value]
-        else:
-            data[key] = value

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from radgen.errors import OntologyError
-from radgen.extract.cues import Cues
+from radgen.extract.cues import Cues, check_lexicon
 from radgen.extract.rules import RulesExtractor, default_extractor
 from radgen.ontology import load_ontology
 from radgen.ontology.load import packaged

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from radgen.errors import OntologyError, unknown
-from radgen.ontology import Ontology
+from radgen.ontology import Ontology, load_ontology
 from radgen.ontology.finding import Finding
 from radgen.ontology.load import packaged
-from radgen.yamlfile import Source, validate, where
+from radgen.yamlfile import Source, read_yaml, validate, where
 
 Texts = list[str]
 Loc = tuple[str | int, ...]
@@ -164,6 +166,26 @@ def load_cues(ontology: Ontology) -> dict[str, Any]:
             raise OntologyError(problems)
         _extend(data, section)
     return data
+
+
+def check_lexicon(path: Path) -> list[str]:
+    """Return a line for every mistake in the section ``lexicon`` of a user's file.
+
+    Mistakes of other sections are not reported here; findings that the file adds are known if it has none.
+    """
+    try:
+        ontology = load_ontology([path])
+    except OntologyError:
+        try:
+            source = read_yaml(path, careful=False)
+        except OntologyError:
+            return []  # not YAML: reported by whoever checks the rest
+        ontology = dataclasses.replace(load_ontology(), user_sources=(source,))
+    try:
+        load_cues(ontology)
+    except OntologyError as error:
+        return error.problems
+    return []
 
 
 def _problems(section: dict[str, Any], ontology: Ontology, source: Source, base: dict[str, Any]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -102,7 +103,15 @@ class Contrasts:
         self.varying = tuple(self.spec.fields)
         self.splitter = Splitter(ontology.axes.splits)
         self.pickers: dict[str, TriplePicker] = {}
-        self.findings = [tag for tag in ontology.on_axis(self.axis) if self.contexts(tag)]
+
+    def candidates(self) -> list[str]:
+        """Return the findings that have what varies, whether or not a context leaves it open."""
+        return self.ontology.on_axis(self.axis)
+
+    @functools.cached_property
+    def findings(self) -> list[str]:
+        """The findings that can be contrasted, sorted."""
+        return [tag for tag in self.candidates() if self.contexts(tag)]
 
     @property
     def default_rows(self) -> int:
@@ -184,11 +193,6 @@ class Contrasts:
         if self.holdout is None:
             return [(self.realiser, plan)]
         return self.holdout.plans(self.realiser, self.axis, job.finding, job.context, plan)
-
-    def capacity(self) -> int:
-        """Return the most rows that the contexts of this dataset can give."""
-        contexts = sum(len(self.contexts(tag)) for tag in self.findings)
-        return contexts * self.ontology.axes.max_rows_per_context
 
 
 def _shape(form: Fields) -> dict[str, Any]:
@@ -331,13 +335,13 @@ def schedule(recipe: Contrasts) -> Iterator[Job]:
     rng = random.Random(seed_of("schedule", recipe.name, recipe.seed))
     passes = max(1, axes.max_rows_per_context // axes.rows_per_context)
     queues: dict[str, Iterator[Fields]] = {}
-    for tag in recipe.findings:
+    tags = recipe.candidates()
+    for tag in tags:
         order = random.Random(seed_of("contexts", recipe.name, recipe.seed, tag))
-        queues[tag] = _passes(recipe.contexts(tag), passes, order)
+        queues[tag] = _passes(recipe, tag, passes, order)
     index = 0
-    first = list(recipe.findings)
+    first = list(tags)
     rng.shuffle(first)
-    tags = list(recipe.findings)
     weights = [recipe.weight(tag) for tag in tags]
     while tags:
         tag = first.pop() if first else rng.choices(tags, weights)[0]
@@ -350,7 +354,9 @@ def schedule(recipe: Contrasts) -> Iterator[Job]:
         index += 1
 
 
-def _passes(found: list[Fields], passes: int, rng: random.Random) -> Iterator[Fields]:
+def _passes(recipe: Contrasts, tag: str, passes: int, rng: random.Random) -> Iterator[Fields]:
+    """Yield the contexts of a finding in another order each time; worked out when the first is needed."""
+    found = recipe.contexts(tag)
     for _ in range(passes):
         order = list(range(len(found)))
         rng.shuffle(order)

@@ -111,12 +111,12 @@ def make(
     """
     recipe = order.recipe(realiser)
     wanted = order.rows if order.rows is not None else recipe.default_rows
-    check_rows(order, recipe, wanted)
     apart = max(1, min(400, wanted // 4))  # examples of different contexts, where there are so many rows
     folder = out / order.family / order.name
     identity = fingerprint(order, recipe)
     if finished(folder, identity, force):
         return _found(folder, order)
+    check_rows(order, recipe, wanted)
     tally = Tally()
     targets: Counter[str] = Counter()
     examples: list[dict[str, Any]] = []

@@ -138,14 +138,16 @@ class CrossAxis(ScoredPairs):
     def __init__(
         self, ontology: Ontology, realiser: Realiser, name: str, seed: int, holdout: Holdout | None = None
     ) -> None:
-        self.axes = tuple(ontology.axes.crossaxis.combinations[name])
-        super().__init__(ontology, realiser, self.axes[0], seed, holdout)
+        first = ontology.axes.crossaxis.combinations[name][0]
+        super().__init__(ontology, realiser, first, seed, holdout)
         self.name = name
         self.axes = tuple(ontology.axes.crossaxis.combinations[name])
         self.varying = tuple(dict.fromkeys(f for axis in self.axes for f in ontology.axis(axis).fields))
         self._cached: dict[str, list[Fields]] = {}
-        on = [set(ontology.on_axis(axis)) for axis in self.axes]
-        self.findings = [tag for tag in sorted(set.intersection(*on)) if self.contexts(tag)]
+
+    def candidates(self) -> list[str]:
+        """Return the findings that have both axes."""
+        return sorted(set.intersection(*(set(self.ontology.on_axis(axis)) for axis in self.axes)))
 
     @property
     def default_rows(self) -> int:
@@ -155,7 +157,7 @@ class CrossAxis(ScoredPairs):
 
     def contexts(self, tag: str) -> list[Fields]:
         """Return every context of a finding that leaves both axes open."""
-        if tag in getattr(self, "_cached", {}):
+        if tag in self._cached:
             return self._cached[tag]
         ontology = self.ontology
         entry = ontology.findings[tag]
@@ -174,8 +176,7 @@ class CrossAxis(ScoredPairs):
         if "size" in self.axes:  # findings on both sides have the size of the largest (`possible`)
             found = found + [(*fields, ("size_comparator", "up_to")) for fields in found]
         found = [fields for fields in found if ctx.open_to(self.axes, fields)]
-        if hasattr(self, "_cached"):
-            self._cached[tag] = found
+        self._cached[tag] = found
         return found
 
     def explain(self, a: Mapping[str, Any], b: Mapping[str, Any]) -> Explained:

@@ -183,17 +183,18 @@ def check_rows(order: Order, made: Contrasts, wanted: int) -> None:
     """
     if wanted < 1:
         raise DatasetError(f"--n {wanted}: expected at least 1 row")
-    if not made.findings:
-        raise DatasetError(f"{order.family}/{order.name}: no finding of the ontology has this axis")
     per = made.ontology.axes.max_rows_per_context
-    if wanted <= per * len(made.findings):
-        return  # each finding has a context at least: no need to count them all
-    most = made.capacity()
-    if wanted > most:
-        raise DatasetError(
-            f"{order.family}/{order.name} can give {most:,} rows, {wanted:,} were asked for: "
-            f"its {most // per:,} contexts give at most {per} rows each (max_rows_per_context in axes.yaml)"
-        )
+    contexts = 0
+    for tag in made.candidates():
+        contexts += len(made.contexts(tag))
+        if wanted <= contexts * per:
+            return  # no need to count them all
+    if not contexts:
+        raise DatasetError(f"{order.family}/{order.name}: no finding of the ontology has this axis")
+    raise DatasetError(
+        f"{order.family}/{order.name} can give {contexts * per:,} rows, {wanted:,} were asked for: "
+        f"its {contexts:,} contexts give at most {per} rows each (max_rows_per_context in axes.yaml)"
+    )
 
 
 def _short(order: Order, tally: Tally, wanted: int) -> str:

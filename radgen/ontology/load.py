@@ -111,7 +111,11 @@ class Ontology:
         Every finding that can be contrasted at all has presence; those with a second name, too, ``finding``.
         """
         if axis in self.axes.further:
-            plain = [tag for tag, entry in self.findings.items() if entry.axes or entry.kind in ("device", "procedure")]
+            plain = [
+                tag
+                for tag, entry in self.findings.items()
+                if entry.axes or entry.kind in ("device", "procedure")
+            ]
             if self.axes.further[axis].kind == "finding":
                 plain = [tag for tag in plain if len(self.findings[tag].names) > 1]
             return sorted(plain)
@@ -197,14 +201,24 @@ def load_ontology(paths: Sequence[str | Path] = ()) -> Ontology:
     if not key:
         return _load()
     users = _user_sources(paths)
+    read = tuple((source.name, source.text) for source in users)
+    if (known := _built.get(read)) is not None:
+        return known
+    if len(_built) >= 4:
+        _built.clear()
     try:
-        return build_ontology(users)
+        _built[read] = build_ontology(users)
+        return _built[read]
     except OntologyError as error:
         problems = set(error.problems)
         for index, source in enumerate(users):
             before, after = users[:index], users[index + 1 :]
             problems.update(every_problem(source, partial(_build_among, before, after)))
         raise OntologyError(sorted(problems, key=place)) from None
+
+
+#: Ontologies with users' files by the names and texts of the files: the same files give the same object.
+_built: dict[tuple[tuple[str, str], ...], Ontology] = {}
 
 
 def _build_among(before: list[Source], after: list[Source], source: Source) -> Ontology:

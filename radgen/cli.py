@@ -599,6 +599,10 @@ def perturb(
     _make_from_reports(make_perturbations, order, out, force=force)
 
 
+def _rewriting(help_text: str, *names: str) -> Any:
+    return typer.Option(*names, help=help_text, rich_help_panel="Paraphrases and condensations by a model")
+
+
 @app.command()
 def discrepancies(
     reports: ReportsPath,
@@ -607,11 +611,40 @@ def discrepancies(
     seed: Seed = 42,
     force: Force = False,
     ontology: OntologyFiles = None,
+    base_url: Annotated[
+        str | None, _rewriting("Where report text may be sent, such as http://127.0.0.1:8000/v1.")
+    ] = None,
+    model: Annotated[str | None, _rewriting("The name that the endpoint serves.")] = None,
+    store: Annotated[
+        Path | None, _rewriting("Where every answer is kept; OUT/discrepancies.store.sqlite if not given.")
+    ] = None,
+    allow_remote: Annotated[
+        bool, _rewriting("The host may be outside your network.", "--allow-remote")
+    ] = False,
+    api_key_env: Annotated[
+        str | None, _rewriting("Variable that holds the key; RADGEN_API_KEY if not given.")
+    ] = None,
+    config: Annotated[
+        Path | None, _rewriting("YAML over the packaged endpoint.yaml: waits, sampling, requests at once.")
+    ] = None,
 ) -> None:
     """Make one sentence of a report wrong, beside a harmless rewrite: for judging."""
+    from functools import partial
+
     from radgen.generators.similarity.discrepancies import make_discrepancies
 
-    _make_from_reports(make_discrepancies, _report_order(reports, n, seed, ontology), out, force=force)
+    endpoint = None
+    if base_url or model:
+        from radgen.extract.endpoint.command import Options
+
+        endpoint = Options(
+            reports, out / "discrepancies", base_url, model, store=store, config=config,
+            allow_remote=allow_remote, api_key_env=api_key_env,
+        )  # fmt: skip
+    elif store or allow_remote or api_key_env or config:
+        raise RadgenError("--store, --allow-remote, --api-key-env and --config need --base-url and --model")
+    make = partial(make_discrepancies, endpoint=endpoint)
+    _make_from_reports(make, _report_order(reports, n, seed, ontology), out, force=force)
 
 
 # ---------------------------------------------------------------------------------------------------

@@ -89,9 +89,7 @@ def extract_with_endpoint(options: Options, task: Task) -> int:
         raise RadgenError(f"{options.reports}: no such file; expected JSONL as `radgen reports` writes it")
     base_url = None
     if options.base_url or not (options.dry_run or options.export_batch or options.import_batch):
-        base_url = check_base_url(options.base_url, allow_remote=options.allow_remote)
-        if options.allow_remote and base_url.startswith("http://") and not is_private(host_of(base_url)):
-            say(f"warning: {base_url} is not encrypted, everyone on the way can read the reports")
+        base_url = checked_url(options)
     if options.dry_run and options.model is None:
         raise RadgenError("--dry-run sends nothing, not even the question for the model's name: give --model")
     model = options.model or asyncio.run(_only_model(options, settings, base_url))
@@ -104,6 +102,18 @@ def extract_with_endpoint(options: Options, task: Task) -> int:
             say_estimate(_survey(options, requests, store), requests)
             return 0
         return _with_store(options, requests, store, base_url)
+
+
+def checked_url(options: Options) -> str:
+    """Return where reports may be sent; says so if others can read them on the way.
+
+    Raises:
+        RadgenError: see :func:`radgen.extract.endpoint.address.check_base_url`.
+    """
+    base_url = check_base_url(options.base_url, allow_remote=options.allow_remote)
+    if options.allow_remote and base_url.startswith("http://") and not is_private(host_of(base_url)):
+        say(f"warning: {base_url} is not encrypted, everyone on the way can read the reports")
+    return base_url
 
 
 def _with_store(options: Options, requests: Requests, store: Store, base_url: str | None) -> int:
@@ -148,7 +158,7 @@ async def _only_model(options: Options, settings: Settings, base_url: str | None
     """Return the one model that the endpoint serves, for a command without ``--model``."""
     if base_url is None:
         raise RadgenError("--model is missing: the name that the endpoint serves")
-    transport = _transport(options, settings, base_url)
+    transport = open_transport(options, settings, base_url)
     try:
         served = await preflight.served_models(transport, settings, base_url)
     finally:
@@ -156,7 +166,8 @@ async def _only_model(options: Options, settings: Settings, base_url: str | None
     return preflight.choose_model(None, served, settings, base_url)
 
 
-def _transport(options: Options, settings: Settings, base_url: str) -> Transport:
+def open_transport(options: Options, settings: Settings, base_url: str) -> Transport:
+    """Return what sends requests, with the user's key."""
     key = read_key(options.api_key_env, options.api_key_file)
     return make_transport(options.transport, base_url, key, settings.concurrency, settings.connect_timeout_s)
 
@@ -165,9 +176,9 @@ async def _ask(
     options: Options, requests: Requests, store: Store, base_url: str, counts: Survey
 ) -> tuple[End, Client]:
     settings = requests.settings
-    transport = _transport(options, settings, base_url)
+    transport = open_transport(options, settings, base_url)
     try:
-        abilities = await _abilities(options, transport, requests, store, base_url)
+        abilities = await find_abilities(options, transport, requests, store, base_url)
     except BaseException:
         await transport.close()
         raise
@@ -182,7 +193,7 @@ async def _ask(
         return await run.run(show), client
 
 
-async def _abilities(
+async def find_abilities(
     options: Options, transport: Transport, requests: Requests, store: Store, base_url: str
 ) -> Abilities:
     """Return what the server can do: the stored finding, or a new look; the model is checked each time."""

@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from radgen.errors import RadgenError
 from radgen.extract.endpoint.client import Client, Halted, Row
 from radgen.extract.endpoint.flow import BudgetSpent, GivenUp
 from radgen.extract.endpoint.judge import history
-from radgen.extract.endpoint.reading import chunks
+from radgen.extract.endpoint.reading import Item, chunks
 from radgen.extract.endpoint.request import Requests
 from radgen.extract.endpoint.steps import Send, decide
 from radgen.extract.endpoint.store import OPEN, Store
@@ -36,20 +36,24 @@ def missing(requests: Requests, store: Store, path: Path, limit: int | None = No
     Memory does not grow with the file: only the keys that are under way or not yet committed are held.
     """
     claimed: set[bytes] = set()
-    settings = requests.settings
-    for group in chunks(path, requests, settings.read_rows, limit):
+    for group in chunks(path, requests, requests.settings.read_rows, limit):
         claimed.difference_update(store.saved())
-        states = store.states([item.key for item in group if item.key is not None])
-        begun = store.attempts([key for key, final in states.items() if final == OPEN])
-        for item in group:
-            if item.key is None or item.user is None or item.key in claimed or states.get(item.key, OPEN):
-                continue
-            claimed.add(item.key)
-            row = Row(item.key, item.user, item.report)
-            past = history(begun.get(item.key, []), settings.runaway_white_space)
-            # A history that ends without its final mark is another version's: the row starts anew.
-            row.history = past if isinstance(decide(past), Send) else []
-            yield row
+        yield from unfinished(group, requests, store, claimed)
+
+
+def unfinished(group: Sequence[Item], requests: Requests, store: Store, claimed: set[bytes]) -> Iterator[Row]:
+    """Yield what has no final attempt of a group; ``claimed`` are keys under way, and grows by these."""
+    states = store.states([item.key for item in group if item.key is not None])
+    begun = store.attempts([key for key, final in states.items() if final == OPEN])
+    for item in group:
+        if item.key is None or item.user is None or item.key in claimed or states.get(item.key, OPEN):
+            continue
+        claimed.add(item.key)
+        row = Row(item.key, item.user, item.report)
+        past = history(begun.get(item.key, []), requests.settings.runaway_white_space)
+        # A history that ends without its final mark is another version's: the row starts anew.
+        row.history = past if isinstance(decide(past), Send) else []
+        yield row
 
 
 class Run:

@@ -8,10 +8,12 @@ nothing else.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from itertools import islice
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -25,6 +27,7 @@ from radgen.generators.similarity.sections import (
     Reader,
     Section,
     Sections,
+    State,
     denied_systems,
     joined,
     keys,
@@ -34,6 +37,10 @@ from radgen.generators.similarity.sections import (
 from radgen.generators.similarity.settings import settings
 from radgen.generators.splits import SPLITS, Split, Splitter, normalise
 from radgen.ontology.radsim import Policy
+
+if TYPE_CHECKING:  # the endpoint is loaded only where one is given
+    from radgen.extract.endpoint.command import Options
+    from radgen.generators.similarity.rewrites import Offer, Rewriter
 
 COLUMNS = (
     "anchor",
@@ -62,10 +69,10 @@ DESCRIPTIONS = {
     "family": "discrepancies",
     "level": "findings or impression",
     "discrepancy": "what is wrong: laterality, presence, severity, size, temporal, omission or addition",
-    "control": "how the positive was rewritten: synonym or reordering",
+    "control": "how the positive was rewritten: synonym, reordering; by a model: paraphrase, condensation",
     "before": "the sentence that was changed or left out; empty for an addition",
     "after": "what stands in its place; empty for an omission",
-    "control_before": "the sentence that the rewrite changed; empty for a reordering",
+    "control_before": "the words that the rewrite changed; empty for a reordering",
     "control_after": "what stands in its place",
     "positive_target": "RadSim of positive and anchor",
     "negative_target": "RadSim of negative and anchor",
@@ -77,22 +84,25 @@ DESCRIPTIONS = {
 class Change:
     """A changed section: its text, its states, and the sentence before and after."""
 
-    def __init__(self, kind: str, blocks: list[Block], before: str, after: str) -> None:
+    def __init__(
+        self, kind: str, blocks: list[Block], before: str, after: str, states: list[State] | None = None
+    ) -> None:
         self.kind, self.blocks, self.before, self.after = kind, blocks, before, after
         self.text = joined(blocks)
-        self.states = [state for block in blocks for state in block.states]
+        self.states = [state for block in blocks for state in block.states] if states is None else states
 
 
 class Discrepancies:
     """Makes the rows, split by split; the kinds take turns."""
 
-    def __init__(self, made: Sections, policy: Policy, seed: int) -> None:
-        self.made, self.policy, self.seed = made, policy, seed
+    def __init__(self, made: Sections, policy: Policy, seed: int, rewriter: Rewriter | None = None) -> None:
+        self.made, self.policy, self.seed, self.rewriter = made, policy, seed, rewriter
         self.options = settings().discrepancies
         self.edits = Edits(policy.ontology, self.options)
         self.reader = Reader(policy.ontology)
         self.rejected: Counter[str] = Counter()
         self.kinds: Counter[str] = Counter()
+        self.controls: Counter[str] = Counter()
         self.short: dict[str, tuple[int, int]] = {}
 
     def rows(self, quotas: dict[Split, int], name: str) -> Iterator[tuple[Split, bytes]]:
@@ -104,16 +114,19 @@ class Discrepancies:
             sections = self.made.sections[split]
             for turn in range(len(self.options.kinds)):
                 before = made
-                for section in sections:
+                left = lambda: quotas[split] - made  # noqa: B023,E731  (asked within this turn)
+                for section, offer in self._offered(sections, turn, left):
                     if made == quotas[split]:
                         break
                     rng = row_random("discrepancies", self.seed, turn, section.report, section.name)
-                    found = self._one(section, split, rng, needed)
+                    found = self._one(section, split, rng, needed, offer)
                     if found is None:
                         continue
                     wrong, harmless = found
                     needed[wrong.kind] += 1
                     self.kinds[wrong.kind] += 1
+                    if self.rewriter:
+                        self.controls[harmless.kind] += 1
                     made += 1
                     yield split, self._line(section, wrong, harmless, name)
                 if made in (before, quotas[split]):
@@ -121,8 +134,21 @@ class Discrepancies:
             if made < quotas[split]:
                 self.short[split] = (made, quotas[split])
 
+    def _offered(
+        self, sections: Iterable[Section], turn: int, left: Callable[[], int]
+    ) -> Iterator[tuple[Section, Offer | None]]:
+        """Yield each section with a model's rewrite, where one is asked for: no more than rows are left."""
+        rest = iter(sections)
+        while self.rewriter and (size := min(left(), self.rewriter.words.group)):
+            group = list(islice(rest, size))
+            if not group:
+                return
+            yield from zip(group, self.rewriter.offers(group, turn, self.seed), strict=True)
+        if not self.rewriter:
+            yield from ((section, None) for section in rest)
+
     def _one(
-        self, section: Section, split: Split, rng: Random, made: Counter[str]
+        self, section: Section, split: Split, rng: Random, made: Counter[str], offer: Offer | None
     ) -> tuple[Change, Change] | None:
         original = keys(section.states)
         if self.reader.keys(joined(section.blocks), section.name) != original:
@@ -135,7 +161,8 @@ class Discrepancies:
             return None
         controls = list(self.options.controls)
         rng.shuffle(controls)
-        harmless = next(
+        harmless = self._rewritten(section, offer, wrong) if offer else None
+        harmless = harmless or next(
             (change for kind in controls if (change := self.change(kind, section, split, rng))), None
         )
         if harmless is None:
@@ -169,6 +196,29 @@ class Discrepancies:
                 return change
             self.rejected[f"{kind}: reads otherwise than it should"] += 1
         return None
+
+    def _rewritten(self, section: Section, offer: Offer, wrong: Change) -> Change | None:
+        """Return a model's rewrite if the section read again with it states the same, None otherwise."""
+        from radgen.generators.similarity.rewrites import refusal
+
+        wish, reason, change = offer.wish, offer.failure, None
+        if offer.text is not None:
+            blocks = wish.applied(section, offer.text)
+            states = [state for state, _ in self.reader.states(joined(blocks), section.name)]
+            change = Change(wish.kind, blocks, wish.original, offer.text, states)
+            reason = refusal(wish, offer.text, section.states, states) or ""
+            if normalise(change.text) == normalise(section.text):
+                reason = "says it in the same words"
+            elif not reason and wish.kind == "condensation":  # denials that are left out lower the score
+                nearer = self._score(section, change) > self._score(section, wrong)
+                reason = "" if nearer else "is no nearer than what is wrong"
+        if reason:
+            self.rejected[f"{wish.kind}: {reason}"] += 1
+            return None
+        return change
+
+    def _score(self, section: Section, change: Change) -> float:
+        return score(section.states, change.states, self.policy).value
 
     @staticmethod
     def _applied(section: Section, edit: Edit) -> Change:
@@ -231,8 +281,8 @@ class Discrepancies:
             "after": wrong.after,
             "control_before": harmless.before,
             "control_after": harmless.after,
-            "positive_target": score(states, harmless.states, self.policy).value,
-            "negative_target": score(states, wrong.states, self.policy).value,
+            "positive_target": self._score(section, harmless),
+            "negative_target": self._score(section, wrong),
             "anchor_state": clean_states(states),
             "positive_state": clean_states(harmless.states),
             "negative_state": clean_states(wrong.states),
@@ -245,19 +295,35 @@ def make_discrepancies(
     order: ReportOrder,
     out: Path,
     *,
+    endpoint: Options | None = None,
     force: bool = False,
     progress: Callable[[int], None] = lambda _: None,
 ) -> MadeFromReports:
-    """Write discrepancies to ``out/discrepancies/sections``; errors as ``make_perturbations``."""
+    """Write discrepancies to ``out/discrepancies/sections``; errors as ``make_perturbations``.
+
+    Args:
+        endpoint: asked for paraphrases and condensations; without one, harmless rewrites are radgen's own.
+
+    Raises:
+        RadgenError: the endpoint cannot be asked, see ``rewrites.Rewriter``.
+    """
     if order.truth or order.extracted:
         raise DatasetError(
             "discrepancies are read by the rules before and after; leave --truth and --extracted out"
         )
+    rewriter, more = None, {}
+    words: tuple[str, ...] = ()
+    if endpoint is not None:
+        from radgen.generators.similarity.rewrites import Rewriter
+
+        rewriter = Rewriter(endpoint)
+        more = {"rewrites": rewriter.identity}
+        words = (f"--base-url URL --model {endpoint.model}",)
     policy, sources, options = order.policy(), order.digests(), settings().discrepancies
     spec = Spec(
         family="discrepancies",
         name="sections",
-        command=order.command("discrepancies"),
+        command=order.command("discrepancies", *words),
         seed=order.seed,
         columns=COLUMNS,
         texts=("anchor", "positive", "negative"),
@@ -267,27 +333,28 @@ def make_discrepancies(
         about="Sections of reports, each with a harmless rewrite and with one sentence wrong.",
         descriptions=DESCRIPTIONS,
     )
-    fingerprint = identity(spec, policy, order.rows, sources)
+    fingerprint = identity(spec, policy, order.rows, sources, **more)
     if found := existing(out, spec, fingerprint, force):
         return found
     reads = order.reads(policy)
     made = read_sections(reads, policy.ontology, progress=progress)
-    maker = Discrepancies(made, policy, order.seed)
     total = order.rows if order.rows is not None else max(1, round(options.per_report * made.total))
     quotas = Splitter(policy.ontology.axes.splits).quotas(total)
-    maker.rejected.update(reads.rejected + made.dropped)
     notes: list[str] = []
     counts = {"reports": made.total, "sections": sum(map(len, made.sections.values()))}
-    return write(
-        out,
-        spec,
-        fingerprint,
-        checked(maker, maker.rows(quotas, spec.name), order, notes, counts),
-        policy,
-        states=reads.states,
-        rejected=maker.rejected,
-        counts=counts,
-        sources=sources,
-        notes=notes,
-        constants={"discrepancies": options.model_dump()},
-    )
+    with rewriter or nullcontext():
+        maker = Discrepancies(made, policy, order.seed, rewriter)
+        maker.rejected.update(reads.rejected + made.dropped)
+        return write(
+            out,
+            spec,
+            fingerprint,
+            checked(maker, maker.rows(quotas, spec.name), order, notes, counts),
+            policy,
+            states=reads.states,
+            rejected=maker.rejected,
+            counts=counts,
+            sources=sources,
+            notes=notes,
+            constants={"discrepancies": options.model_dump(), **more},
+        )

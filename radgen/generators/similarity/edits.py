@@ -84,17 +84,24 @@ def _before_a_noun(text: str, found: re.Match[str]) -> bool:
     )
 
 
-def differs_by(kind: str, old: Iterable[State], new: Iterable[State]) -> bool:
-    """Whether two lists of states differ by one discrepancy of a kind, and by nothing else."""
+def difference(old: Iterable[State], new: Iterable[State]) -> tuple[list[State], list[State]]:
+    """Return the distinct states that are in the first list alone, and those in the second alone."""
     first, second = canonical(old), canonical(new)
     gone = [state for key, state in first.items() if key not in second]
-    come = [state for key, state in second.items() if key not in first]
+    return gone, [state for key, state in second.items() if key not in first]
+
+
+def differs_by(kind: str, old: Iterable[State], new: Iterable[State]) -> bool:
+    """Whether two lists of states differ by one discrepancy of a kind, and by nothing else."""
+    gone, come = difference(old, new)
     if kind == "omission":
         return bool(gone) and not come
     if kind == "addition":
         return bool(come) and not gone
-    if kind in ("synonym", "reordering"):
+    if kind in ("synonym", "reordering", "paraphrase"):
         return not gone and not come
+    if kind == "condensation":  # shorter by denials alone
+        return not come and all(state.get("presence") == "absent" for state in gone)
     if len(gone) != 1 or len(come) != 1:
         return False
     if kind == "presence":

@@ -235,6 +235,7 @@ def checked(
 ) -> Iterator[tuple[Split, bytes]]:
     """Pass rows on; when they are over, say what is missing: an error where rows were asked for by number."""
     yield from rows
+    counts |= {f"control {name}": count for name, count in sorted(getattr(maker, "controls", {}).items())}
     counts |= {f"kind {name}": count for name, count in sorted(maker.kinds.items())}
     if not maker.short:
         return

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from radgen.generators.make import make
-from radgen.generators.run import _realiser
+from radgen.generators.run import realiser_of
 from radgen.generators.stream import Order
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,7 +25,7 @@ TEXTS = ("anchor", "positive", "negative", "sentence1", "sentence2")
 def dataset(out: Path, family: str, name: str, rows: int, seed: int = 42, **more: Any) -> Path:
     """Make a dataset in this process and return its folder."""
     order = Order(family, name, rows, seed, **more)
-    return make(order, out, realiser=_realiser(order)).folder
+    return make(order, out, realiser=realiser_of(order)).folder
 
 
 def rows_of(folder: Path, *splits: str) -> list[dict[str, Any]]:

@@ -62,10 +62,10 @@ def test_a_phrasing(files: dict[str, str], tmp_path: Path) -> None:
 
 
 def test_a_word(files: dict[str, str], tmp_path: Path) -> None:
-    texts = texts_of(made(tmp_path, "margin", files["word"], 400))
+    texts = texts_of(made(tmp_path, "margin", files["word"], 2000))
     assert any("spiky" in text for text in texts)
     assert not any(
-        "spiky" in text for text in texts_of(dataset(tmp_path / "plain", "contrasts", "margin", 400))
+        "spiky" in text for text in texts_of(dataset(tmp_path / "plain", "contrasts", "margin", 2000))
     )
 
 

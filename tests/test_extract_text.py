@@ -187,9 +187,9 @@ def test_mistakes_in_a_users_lexicon_are_reported_at_once(tmp_path: Path) -> Non
     with pytest.raises(OntologyError) as raised:
         RulesExtractor(load_ontology([file]))
     lines = sorted(str(raised.value).splitlines())
-    for line, number, right in zip(
-        lines, (4, 5, 7, 8), ("severity", "severe", "pneumothorax", "severity"), strict=True
-    ):
+    assert lines == sorted(check_lexicon(file))
+    expected = {4: "severity", 5: "severe", 7: "pneumothorax", 8: "severity"}
+    for line, (number, right) in zip(lines, expected.items(), strict=True):
         assert line.startswith(f"{file}:{number}: lexicon.")
         assert f"did you mean '{right}'?" in line
     file.write_text("lexicon:\n  cues: {negatoin: [nope]}\n", encoding="utf-8")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
-from dataset_runs import dataset, radgen, rows_of, split_of, texts_of
+from dataset_runs import ROOT, dataset, radgen, rows_of, split_of, texts_of
 
 from radgen.generators.collection import make_collection
 from radgen.generators.judging import make_judging
@@ -114,6 +115,15 @@ def test_the_card_loads(made: Path, tmp_path: Path) -> None:
     code = code.replace("path/to/collection", str(made))
     exec(code, {"__builtins__": __builtins__})
     assert len(datasets.get_dataset_config_names(str(made))) == 26
+
+
+def test_the_lines_of_the_readme_load(made: Path) -> None:
+    pytest.importorskip("datasets", reason="datasets (extra dev) loads the folders")
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(code.replace('"data"', repr(str(made))), names)
+    assert set(names["triplets"]) == set(names["pairs"]) == {"train", "validation", "test"}
+    assert names["train"].column_names == ["anchor", "positive", "negative"]
 
 
 @pytest.mark.slow

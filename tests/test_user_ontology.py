@@ -105,3 +105,13 @@ def test_a_group_that_is_no_field(tmp_path: Path) -> None:
     path.write_text("words:\n  acuty:\n    acute: {adj: [acute]}\n")
     (problem,) = check_file(path)
     assert problem.startswith(f"{path}:2: words.acuty: unknown field 'acuty'; did you mean 'acuity'?")
+
+
+def test_an_ordinal_axis_has_the_name_of_its_field(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "axes:\n  age:\n    kind: ordinal\n    fields: [acuity]\n    levels: [chronic, acute]\n"
+        "    sigma: 1\n    train_rows: 10\n"
+    )
+    (problem,) = check_file(path)
+    assert problem.startswith(f"{path}:4: axes.age.fields: an ordinal axis has the name of its field")

@@ -20,7 +20,7 @@ def _column(name: str, kind: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def state_features() -> list[dict[str, Any]]:
-    """Return the columns of a state as `datasets` features: every field of §1, so that all rows load alike."""
+    """Return the columns of a state as `datasets` features: each field of §1, so that all rows load alike."""
     out = []
     for name in Finding.model_fields:
         if name == "evidence":
@@ -101,7 +101,8 @@ def card(
     )
     known = {**DESCRIPTIONS, **(descriptions or {})}
     picked = [*texts, label] if label else list(texts)
-    loss = "CoSENTLoss(model, scale=20.0)" if label else "TripletLoss(model, TripletDistanceMetric.COSINE, 0.35)"
+    triplets = "TripletLoss(model, TripletDistanceMetric.COSINE, 0.35)"
+    loss = "CoSENTLoss(model, scale=20.0)" if label else triplets
     lines = [
         "---",
         head.rstrip(),

@@ -53,7 +53,8 @@ def values(
         found = ordinal_values(ontology, tag, axis)
         if axis == "temporal_change" and context.get("certainty") == "cannot_exclude":
             # what cannot be excluded is indeterminate (§1), whatever its change
-            found = [(change, ("presence", "indeterminate")) for change, _ in found if change[1] != "resolved"]
+            doubtful = ("presence", "indeterminate")
+            found = [(change, doubtful) for change, _ in found if change[1] != "resolved"]
         return found
     if kind == "presence":
         return [(("presence", level),) for level in ontology.axis(axis).levels]

@@ -93,9 +93,11 @@ def _entry_problems(
         out.append(problem(sources, axis_at, "'size' needs size_mm: [smallest, largest]"))
     for name, used in entry.levels.items():
         every = axes.axes[name].levels if name in axes.axes else []
-        for level in used:
-            if level not in every:
-                out.append(problem(sources, (*at, "levels", name), unknown("level", level, every)))
+        out += [
+            problem(sources, (*at, "levels", name), unknown("level", level, every))
+            for level in used
+            if level not in every
+        ]
     if entry.size_mm is not None and not 0 < entry.size_mm[0] < entry.size_mm[1]:
         out.append(
             problem(
@@ -118,9 +120,16 @@ def _axis_problems(axes: AxesFile, sources: list[Source]) -> list[str]:
     for name, axis in axes.axes.items():
         for index, field in enumerate(axis.fields):
             if field not in FIELDS:
-                out.append(problem(sources, ("axes", name, "fields", index), unknown("canonical field", field, FIELDS)))
+                text = unknown("canonical field", field, FIELDS)
+                out.append(problem(sources, ("axes", name, "fields", index), text))
         if axis.kind in ("presence", "finding"):
-            out.append(problem(sources, ("axes", name, "kind"), f"'{axis.kind}' is a kind of 'further' axes only"))
+            text = f"'{axis.kind}' is a kind of 'further' axes only"
+            out.append(problem(sources, ("axes", name, "kind"), text))
+        if axis.kind == "ordinal" and axis.fields[:1] != [name]:
+            text = (
+                f"an ordinal axis has the name of its field: expected fields: [{name}], found {axis.fields}"
+            )
+            out.append(problem(sources, ("axes", name, "fields"), text))
         if axis.kind == "ordinal" and len(axis.levels) < 2:
             out.append(problem(sources, ("axes", name), "expected at least two levels"))
         if axis.kind != "side" and axis.sigma is None:

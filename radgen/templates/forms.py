@@ -161,9 +161,9 @@ class Shape:
 def _fits(frame: Frame, group: str, slot: str, positions: tuple[str, ...], definite: bool) -> bool:
     """Whether a group can stand in a slot of a frame."""
     entry = frame.entry
-    if slot in ("pred", "of", "hedge"):
-        if (entry.only and group not in entry.only) or group in entry.excludes:
-            return False
+    ruled_out = (entry.only and group not in entry.only) or group in entry.excludes
+    if slot in ("pred", "of", "hedge") and ruled_out:
+        return False
     if slot == "of" and group != "temporal_change":
         return False
     if slot == "hedge" and group != "certainty":

@@ -22,7 +22,10 @@ from radgen.yamlfile import Source, merge, validate, where
 
 #: Slots of a frame, see ``frames.yaml``.
 SLOTS = frozenset(
-    "np a_np the_np of_np post pred of exist hedge front label whole lead be has shows contains".split()
+    {
+        *("np", "a_np", "the_np", "of_np", "post", "pred", "of", "exist", "hedge"),
+        *("front", "label", "whole", "lead", "be", "has", "shows", "contains"),
+    }
 )
 #: Groups of canonical fields that are said together.
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -133,10 +136,10 @@ class FrameEntry(Strict):
     """One sentence frame; see ``frames.yaml``."""
 
     text: str
-    modality: list[Modality] = ["xr", "ct"]
+    modality: list[Modality] = Field(default=["xr", "ct"])
     asserts: bool = False
     negates: bool = False
-    only: list[str] = []
+    only: list[str] = Field(default=[])
     excludes: list[str] = Field(default=[], alias="not")
 
 

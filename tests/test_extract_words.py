@@ -10,7 +10,7 @@ from spacy.matcher import PhraseMatcher
 from spacy.tokens import Doc
 from spacy.util import filter_spans
 
-from radgen.extract.matching import _longest
+from radgen.extract.matching import Tree, longest, plant
 from radgen.extract.rules import default_extractor
 from radgen.ontology import load_ontology
 from radgen.templates.phrasings import agree, load_phrasings
@@ -76,17 +76,14 @@ def test_phrases_are_matched_as_spacy_matches_them() -> None:
     vocab = spacy.blank("en").vocab
     matcher = PhraseMatcher(vocab)
     matcher.add("PHRASE", [Doc(vocab, words=list(words)) for words in plain])
-    tree: dict[str, object] = {}
+    tree: Tree = {}
     for words in plain:
-        node = tree
-        for word in words:
-            node = node.setdefault(word, {})  # type: ignore[assignment]
-        node[""] = lexicon.phrases[words]
+        plant(tree, words, lexicon.phrases[words])
     rng = random.Random(5)
     compared = 0
     for _ in range(3000):
         picked = [word for _ in range(rng.randint(1, 4)) for word in (*rng.choice(plain), "zzz")]
-        ours = {(start, end) for _, start, end in _longest(tree, picked)}
+        ours = {(start, end) for _, start, end in longest(tree, picked)}
         doc = Doc(vocab, words=picked)
         theirs = {(span.start, span.end) for span in filter_spans(matcher(doc, as_spans=True))}
         # the longest from the left and the longest first agree wherever phrases do not overlap in part

@@ -42,7 +42,10 @@ class Binder:
 
     def _modifiers(self, region: list[Item], group: list[Mention]) -> None:
         denied = False
-        negation = max((index for index, item in enumerate(region) if item.kind == "negation"), default=-1)
+        negation = -1
+        for index, item in enumerate(region):
+            if item.kind == "negation":
+                negation = index
         for position, item in enumerate(region):
             kind = item.kind
             if kind == "negation":
@@ -135,7 +138,7 @@ class Binder:
         self, item: Item, tail: _Tail, group: list[Mention], linked: list[list[Mention]]
     ) -> list[Mention]:
         """Return the mentions that an item after a noun speaks of."""
-        if item.kind == "size":
+        if item.kind == "size" or len(linked) == 1:
             return group
         if tail.finite or item.phrase.predicate:
             return [m for m in everyone(linked) if m in group or m.negated == group[0].negated]

@@ -123,8 +123,18 @@ class Lexicon:
             for word, (site, tag) in product(rule["words"], rule["sites"].items()):
                 if tag in ontology.findings:
                     self.refine[word, site] = tag
+        self._slim()
         self.finds = {words: p.find for words, p in self.phrases.items() if p.find}
         self.words = frozenset(word for words in self.phrases for word in words)
+
+    def _slim(self) -> None:
+        """Let phrases share what is empty; a collection of garbage then has less to look at."""
+        empty = Phrase()
+        for phrase in self.phrases.values():
+            phrase.roles = empty.roles
+            for name in ("find", "attrs", "subject", "abnormal", "place"):
+                if not getattr(phrase, name):
+                    setattr(phrase, name, getattr(empty, name))
 
     # --- building ---
 

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from radgen.extract.lexicon import Lexicon, Phrase
 from radgen.extract.quantities import ORDINALS, Quantity, QuantityWords, quantities
 from radgen.extract.tokens import Tokens
 
-_END = ""
 _DIGIT = re.compile("[0-9]")
+
+
+#: A tree of words: what a word ends, if anything, and the words that may follow it.
+Tree = dict[str, "Node"]
+Node = list[Any]  # [Phrase | None, Tree | None]
+#: The places of everything that is no place; shared, so it is never changed.
+_NOWHERE: list[tuple[str | None, str | None, str | None]] = []
 
 
 class Item:
@@ -32,7 +39,7 @@ class Item:
         self.start = start
         self.end = end
         self.attrs = attrs
-        self.places: list[tuple[str | None, str | None, str | None]] = []
+        self.places = _NOWHERE
 
     def __repr__(self) -> str:
         return f"{self.kind}[{self.start}:{self.end}]{self.attrs or ''}{self.places or ''}"
@@ -47,14 +54,11 @@ class Matcher:
     def __init__(self, lexicon: Lexicon) -> None:
         self.lexicon = lexicon
         self.say = QuantityWords(lexicon.cues["quantities"])
-        self.tree: dict[str, Any] = {}
-        self.cased: dict[str, Any] = {}
+        self.tree: Tree = {}
+        self.cased: Tree = {}
         for words, phrase in lexicon.phrases.items():
             plain = all(word == word.lower() for word in words)
-            node = self.tree if plain else self.cased
-            for word in words:
-                node = node.setdefault(word, {})
-            node[_END] = phrase
+            plant(self.tree if plain else self.cased, words, phrase)
         self.cased_words = frozenset(self.cased)
 
     def items(self, tokens: Tokens) -> list[Item]:
@@ -64,13 +68,13 @@ class Matcher:
         if _DIGIT.search(tokens.text) or not ORDINALS.isdisjoint(lower):
             masked = quantities(tokens, self.say)
         if not masked:
-            found = _longest(self.tree, lower)
+            found = longest(self.tree, lower)
         else:
             keys = list(lower)
             for quantity in masked.values():
                 for index in range(quantity.start, quantity.end):
                     keys[index] = "\u00a4"
-            found = _longest(self.tree, keys)
+            found = longest(self.tree, keys)
         if not self.cased_words.isdisjoint(tokens.words):
             found = _merge(found, _abbreviations(self.cased, tokens.words, lower))
         items = [Item(phrase.kind, phrase, start, end, phrase.attrs) for phrase, start, end in found]
@@ -81,54 +85,59 @@ class Matcher:
         return items
 
 
-def _longest(root: dict[str, Any], words: list[str]) -> list[tuple[Phrase, int, int]]:
-    """Return the longest phrases from left to right."""
+def plant(tree: Tree, words: Iterable[str], phrase: Phrase) -> None:
+    """Add a phrase to a tree of words."""
+    node: Node = [None, tree]
+    for word in words:
+        if node[1] is None:
+            node[1] = {}
+        node = node[1].setdefault(word, [None, None])
+    node[0] = phrase
+
+
+def longest(tree: Tree, words: list[str]) -> list[tuple[Phrase, int, int]]:
+    """Return the longest phrases from left to right, each with its first word and the word after it."""
     found = []
     size = len(words)
-    index = 0
-    while index < size:
-        node = root.get(words[index])
-        if node is None:
-            index += 1
+    after = 0
+    for index in [place for place, word in enumerate(words) if word in tree]:
+        if index < after:
             continue
-        best = node.get(_END)
+        best, following = tree[words[index]]
         at = end = index + 1
-        while at < size:
-            node = node.get(words[at])
+        while following is not None and at < size:
+            node = following.get(words[at])
             if node is None:
                 break
             at += 1
-            phrase = node.get(_END)
+            phrase, following = node
             if phrase is not None:
                 best, end = phrase, at
         if best is None:
-            index += 1
             continue
         if end > index + 1 and best.find and not best.strong:
-            best, end = _shorter(root, words, index, best, end)
+            best, end = _shorter(tree, words, index, best, end)
         found.append((best, index, end))
-        index = end
+        after = end
     return found
 
 
-def _shorter(
-    root: dict[str, Any], words: list[str], index: int, best: Phrase, end: int
-) -> tuple[Phrase, int]:
+def _shorter(tree: Tree, words: list[str], index: int, best: Phrase, end: int) -> tuple[Phrase, int]:
     """Cut a phrase where a longer one begins inside it: "generalized | edema of the soft tissues"."""
     for later in range(index + 1, end):
-        if words[later] in root:
-            other, far = _match(root, words, words, later, len(words))
+        if words[later] in tree:
+            other, far = _match(tree, words, words, later, len(words))
             if far - later > end - index - (other is not None and other.strong):
-                first, stop = _match(root, words, words, index, later)
+                first, stop = _match(tree, words, words, index, later)
                 return (first, stop) if first is not None else (best, end)
     return best, end
 
 
-def _abbreviations(root: dict[str, Any], words: list[str], lower: list[str]) -> list[tuple[Phrase, int, int]]:
+def _abbreviations(tree: Tree, words: list[str], lower: list[str]) -> list[tuple[Phrase, int, int]]:
     found = []
     index = 0
     while index < len(words):
-        best, end = _match(root, words, lower, index, len(words)) if words[index] in root else (None, index)
+        best, end = _match(tree, words, lower, index, len(words)) if words[index] in tree else (None, index)
         if best is not None:
             found.append((best, index, end))
         index = end if best is not None else index + 1
@@ -136,25 +145,19 @@ def _abbreviations(root: dict[str, Any], words: list[str], lower: list[str]) -> 
 
 
 def _match(
-    root: dict[str, Any], words: list[str], other: list[str], index: int, size: int
+    tree: Tree, words: list[str], other: list[str], index: int, size: int
 ) -> tuple[Phrase | None, int]:
     """Return the longest phrase at a place that ends before ``size``, and its end."""
-    node = root[words[index]]
-    at = index + 1
-    best = node.get(_END)
-    end = at
-    while at < size:
-        step = node.get(words[at])
-        if step is None:
-            step = node.get(other[at])
-            if step is None:
-                break
-        node = step
+    best, following = tree[words[index]]
+    at = end = index + 1
+    while following is not None and at < size:
+        node = following.get(words[at]) or following.get(other[at])
+        if node is None:
+            break
         at += 1
-        phrase = node.get(_END)
+        phrase, following = node
         if phrase is not None:
-            best = phrase
-            end = at
+            best, end = phrase, at
     return best, end
 
 

@@ -16,10 +16,7 @@ _NOUNS = {"lung": "zone", "lungs": "zone", "lobe": "lobe", "lobar": "lobe"}
 
 def merge_places(items: list[Item]) -> list[Item]:
     """Join words of place that stand together, and read them as (laterality, lobe, zone) alternatives."""
-    for item in items:
-        if item.kind == "place":
-            break
-    else:
+    if "place" not in {item.kind for item in items}:
         return items
     result: list[Item] = []
     index = 0

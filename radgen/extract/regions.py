@@ -16,6 +16,7 @@ _AFFIRMING = frozenset(("severity", "temporal_change", "count", "count_category"
 _RESTRICTING = frozenset(("new", "severe", "increased"))
 _PRENOMINAL = frozenset(("attribute", "size", "count", "number"))
 _NOMINAL = frozenset(("find", "det", "attribute", "place", "size"))
+_AHEAD_OF_SIDE = frozenset(("and", "det", "attribute", "size"))
 _BESIDE = frozenset(("place", "site", "det", "level", "ignore"))
 
 
@@ -185,12 +186,12 @@ def affirms(region: list[Item], after_and: bool) -> bool:
 
 def other_side(items: list[Item], index: int, stop: int, mention: Mention) -> bool:
     """Whether the same finding on the other side follows: "the left effusion is small, the right large"."""
+    if len(mention.places) != 1:
+        return False
     at = index + 1
-    while (
-        at < stop and items[at].kind in ("and", "det", "attribute", "size") and not items[at].phrase.predicate
-    ):
+    while at < stop and items[at].kind in _AHEAD_OF_SIDE and not items[at].phrase.predicate:
         at += 1
-    if at >= stop or items[at].kind != "place" or len(items[at].places) != 1 or len(mention.places) != 1:
+    if at >= stop or items[at].kind != "place" or len(items[at].places) != 1:
         return False
     side, lobe, zone = items[at].places[0]
     if lobe or zone or {side, mention.places[0][0]} != {"left", "right"}:

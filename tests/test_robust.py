@@ -171,6 +171,7 @@ def test_a_readme_of_somebody_else_is_never_overwritten(tmp_path: Path) -> None:
         (["contrasts", "--axis", "margin", "--n", "0"], "--n 0: expected at least 1 row"),
         (["contrasts", "--axis", "margin", "--n", "-3"], "--n -3: expected at least 1 row"),
         (["contrasts", "--axis", "presence", "--n", "10000000"], "10,000,000 were asked for"),
+        (["contrasts", "--axis", "margin", "--n", "10000000"], "10,000,000 were asked for"),
         (["contrasts", "--axis", "margin", "--preview", "0"], "--preview"),
         (["contrasts", "--axis", "margin", "--workers", "0"], "--workers"),
         (

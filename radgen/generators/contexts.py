@@ -60,7 +60,7 @@ def places(ontology: Ontology, tag: str, *, sided: bool = True) -> Iterator[Fiel
                 yield (("laterality", side), ("zone", zone))
 
 
-def sizes(entry: FindingEntry, steps: int = 10) -> list[int]:
+def sizes(entry: FindingEntry, steps: int = 6) -> list[int]:
     """Return up to ``steps`` whole millimetres spread evenly in log over the plausible range."""
     if entry.size_mm is None:
         return []

@@ -301,3 +301,26 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):
         Store(tmp_path / "file" / "s.sqlite", NUMBERS)
+
+
+def test_a_writer_that_cannot_follow_is_waited_for(tmp_path: Path) -> None:
+    """While another program holds the file, answers pile up only as far as the backlog allows."""
+    path = tmp_path / "s.sqlite"
+    numbers = load_settings(store__reserve_mb=0, store__busy_s=5.0, store__backlog=10).store
+    with Store(path, numbers) as store:
+        store.add(attempt(0))
+        store.flush()
+        assert not store.behind
+        holder = sqlite3.connect(path)
+        holder.execute("BEGIN IMMEDIATE")
+        store.add(attempt(1))
+        time.sleep(0.2)  # the writer has taken this one and waits for the lock
+        for number in range(2, 12):
+            assert not store.behind
+            store.add(attempt(number))
+        assert store.behind
+        holder.rollback()
+        holder.close()
+        store.flush()
+        assert not store.behind
+    assert outside(path, "SELECT COUNT(*) FROM attempts") == [(12,)]

@@ -105,6 +105,8 @@ class Client:
         step = decide(row.history)
         while isinstance(step, Send):
             row.charged = row.silent = 0
+            while self.store.behind:  # what is answered has to be held in memory until it is stored
+                await asyncio.sleep(0.01)
             try:
                 await self._attempt(row, step)
             except _Again as failure:

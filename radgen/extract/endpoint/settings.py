@@ -67,6 +67,7 @@ class StoreNumbers(Strict):
     rows: Whole
     seconds: Positive
     gather_s: Annotated[float, Field(ge=0, le=0.1)]
+    backlog: Whole
     reserve_mb: Annotated[int, Field(ge=0)]
     busy_s: Positive
     patience_s: Annotated[float, Field(ge=0)]

@@ -217,6 +217,18 @@ class Store:
             self._wake.set()
         self.check()
 
+    @property
+    def behind(self) -> bool:
+        """Whether the writer cannot follow: no more requests should be sent until it has caught up.
+
+        Raises:
+            StoreError: the writer has met a problem.
+        """
+        if len(self._queue) < self._numbers.backlog:
+            return False
+        self.check()
+        return True
+
     def saved(self) -> Iterator[bytes]:
         """Yield the keys whose final attempt has been committed since the last call."""
         while self._saved:

@@ -1,1 +1,1 @@
-"""What is learned: stages, mixture, losses, trainer, evaluation; reads only files that the generators wrote."""
+"""What is learned: stages, mixture, losses, trainer, evaluation; reads only files."""

@@ -243,7 +243,7 @@ def test_no_column_with_text() -> None:
         ("r.jsonl", '[{"id": 1}]', "no line is a JSON object"),
         ("r.jsonl", b"\xff\xfe{\x00", "the file is UTF-16; save it as UTF-8"),
         # mtime=0: the bytes are the test's name, which must be the same in every worker.
-        ("r.jsonl.gz", gzip.compress(b'{"findings": 1}\n' * 1000, mtime=0)[:40], "the compressed file is damaged"),
+        ("r.jsonl.gz", gzip.compress(b"{}\n" * 1000, mtime=0)[:20], "the compressed file is damaged"),
         ("r.jsonl.gz", b"plain", "the compressed file is damaged"),
         ("r.parquet", b"PAR1 no", "not a Parquet file, or damaged"),
         ("r.tgz", b"nothing", "no tar archive, or damaged"),

@@ -1,0 +1,75 @@
+"""Do cosines follow the targets: ordering accuracy, rank correlation, side-flip response."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vectors = NDArray[np.float32]
+Floats = NDArray[np.float64]
+
+
+def cosines(a: Vectors, b: Vectors) -> Floats:
+    """Return the cosine of each row of ``a`` with the same row of ``b``.
+
+    Args:
+        a, b: unit vectors, shape (n, d).
+
+    Returns:
+        Shape (n,).
+    """
+    found: Floats = np.einsum("ij,ij->i", a, b, dtype=np.float64)
+    return found
+
+
+def ordered(anchor: Vectors, positive: Vectors, negative: Vectors) -> NDArray[np.bool_]:
+    """Tell for each triplet whether cos(a, p) > cos(a, n); a tie is wrong.
+
+    Args:
+        anchor, positive, negative: unit vectors, shape (n, d).
+
+    Returns:
+        Shape (n,). Source: paper §3.1; ties as sentence-transformers' TripletEvaluator.
+    """
+    result: NDArray[np.bool_] = cosines(anchor, positive) > cosines(anchor, negative)
+    return result
+
+
+def ordering_accuracy(anchor: Vectors, positive: Vectors, negative: Vectors) -> float:
+    """Return the share of triplets with cos(a, p) > cos(a, n); see ``ordered``. NaN without triplets."""
+    right = ordered(anchor, positive, negative)
+    return float(right.mean()) if len(right) else float("nan")
+
+
+def spearman(values: NDArray[Any], targets: NDArray[Any]) -> float:
+    """Return Spearman's rank correlation; tied values share their mean rank.
+
+    ρ = Pearson correlation of the ranks (SciPy's ``spearmanr``). NaN where one side is constant or there are
+    fewer than two pairs. Source: paper §3.1, CrossAxis-8.
+
+    Args:
+        values, targets: shape (n,).
+    """
+    from scipy.stats import rankdata
+
+    if len(values) < 2 or np.ptp(values) == 0 or np.ptp(targets) == 0:
+        return float("nan")
+    return float(np.corrcoef(rankdata(values), rankdata(targets))[0, 1])
+
+
+def side_flip_response(cosine: NDArray[Any], relations: Sequence[str | None]) -> float:
+    """Return the mean cosine of same-side pairs minus that of opposite-side pairs.
+
+    R = mean{cos | same} − mean{cos | opposite}; bilateral against one side belongs to neither group. NaN
+    where a group is empty. Source: paper §3.1 and figure 8.
+
+    Args:
+        cosine: shape (n,).
+        relations: "same", "opposite", "bilateral" or None for each pair.
+    """
+    sides = np.array([relation or "" for relation in relations])
+    same, opposite = cosine[sides == "same"], cosine[sides == "opposite"]
+    return float(same.mean() - opposite.mean()) if len(same) and len(opposite) else float("nan")

@@ -1,0 +1,1 @@
+"""RadThought (spec §6): evidence predicates, three orders of description and a synthesis of every report."""

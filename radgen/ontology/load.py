@@ -39,7 +39,9 @@ SECTIONS: dict[str, str] = {
     **dict.fromkeys(FamiliesFile.model_fields, "families"),
 }
 #: Sections that other parts of radgen read from the same file.
-OTHER_SECTIONS = ("words", "frames", "leads", "combinations", "radsim", "radthought", "reports", "lexicon")
+OTHER_SECTIONS = (
+    "words", "frames", "leads", "combinations", "radsim", "radthought", "reports", "lexicon", "states",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,104 @@
+"""The numbers and words of ``data/states.yaml``, checked when they are read."""
+
+from __future__ import annotations
+
+import functools
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from radgen.errors import DatasetError, unknown
+from radgen.generators.splits import Split
+from radgen.ontology.load import Ontology, packaged
+from radgen.ontology.schema import Strict
+from radgen.yamlfile import Loc, Source, merge, validate
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class RowsSettings(Strict):
+    """Rows of each finding, in all splits together."""
+
+    pairs: Count
+    triplets: Count
+
+
+class SyntheticSettings(Strict):
+    """What is made where no reports are given."""
+
+    reports: Count
+    modality: str
+    statements: Count
+    patterns_share: Share
+    others_most: Annotated[int, Field(ge=0, le=2)]
+    doubtful: Annotated[int, Field(ge=0)]
+    absent: Annotated[list[str], Field(min_length=1)]
+    present: Annotated[list[str], Field(min_length=1)]
+
+
+class StatesSettings(Strict):
+    """``states.yaml``."""
+
+    findings: Annotated[list[str], Field(min_length=1)]
+    splits: dict[Split, Share]
+    rows: RowsSettings
+    across_share: Share
+    negative_candidates: Count
+    least: Annotated[int, Field(ge=2)]
+    plain_absence: list[str]
+    plain_changes: list[str]
+    acquisition: list[str]
+    administrative: list[str]
+    synthetic: SyntheticSettings
+
+
+@functools.lru_cache(maxsize=4)
+def load_settings(ontology: Ontology) -> StatesSettings:
+    """Load the packaged settings with the section ``states`` of the user's files over them.
+
+    Raises:
+        OntologyError: with every mistake and its line.
+    """
+    sources = packaged("radgen.generators", "states.yaml")
+    data: dict[str, Any] = dict(sources[0].data)
+    every = list(sources)
+    for user in ontology.user_sources:
+        if "states" in user.data:
+            data = merge(data, user.data["states"])
+            every.append(_Inside(user.name, user.text, user.data))
+    return validate(StatesSettings, data, every)
+
+
+def chosen_findings(asked: str | None, ontology: Ontology, options: StatesSettings) -> tuple[str, ...]:
+    """Return the findings of ``--findings a,b,c``, or the settings' own; each once, in that order.
+
+    Raises:
+        DatasetError: a name is no finding of the ontology.
+    """
+    names = options.findings if asked is None else [name.strip() for name in asked.split(",")]
+    out: list[str] = []
+    for name in names:
+        if not name:
+            continue
+        tag = name
+        if tag not in ontology.findings:
+            alias = ontology.aliases.get(tag)
+            if alias is None:
+                raise DatasetError(f"--findings: {unknown('finding', name, ontology.findings)}")
+            tag = alias.finding
+        if tag not in out:
+            out.append(tag)
+    if not out:
+        raise DatasetError(
+            "--findings: names no finding; expected names such as pleural_effusion,pneumothorax"
+        )
+    return tuple(out)
+
+
+class _Inside(Source):
+    """A user's file, asked for lines by paths inside its section ``states``."""
+
+    def line(self, loc: Loc) -> tuple[int, int]:
+        length, line = super().line(("states", *loc))
+        return length - 1, line

@@ -1,0 +1,119 @@
+"""Sentences where no reports are given: synthetic reports, and one-sentence reports about each finding.
+
+Reports deny few findings, and always the same ones, so that some findings would have one state only. The
+further sentences are radgen's own phrasings and the patterns of ``states.yaml``; what they state is read by the
+rules, like any report's.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from typing import Any
+
+from radgen.errors import RadgenError
+from radgen.generators.report_draw import Describer
+from radgen.generators.report_settings import load_settings as load_report_settings
+from radgen.generators.reports import SyntheticReports
+from radgen.generators.similarity.source import SECTIONS, Read
+from radgen.generators.states.corpus import extractor
+from radgen.generators.states.settings import StatesSettings
+from radgen.ontology.load import Ontology
+from radgen.ontology.schema import Modality, Term
+from radgen.templates.realiser import Realiser, article
+
+_TRIES = 12
+
+
+class SyntheticSource:
+    """Synthetic reads: the same for the same seed, findings and ontology.
+
+    Attributes:
+        states: how the findings of the reads are known: they are read by the rules.
+    """
+
+    states = "rules"
+
+    def __init__(
+        self, ontology: Ontology, findings: Sequence[str], seed: int, options: StatesSettings
+    ) -> None:
+        self.ontology = ontology
+        self.findings = tuple(findings)
+        self.seed = seed
+        self.options = options.synthetic
+        self._rules = extractor(ontology)
+        self._realiser = Realiser(ontology)
+        self._report_settings = load_report_settings(ontology)
+        self._describers: dict[tuple[str, Modality], Describer] = {}
+
+    def __iter__(self) -> Iterator[Read]:
+        """Yield the reads: reports first, then statements of each finding."""
+        reports = SyntheticReports(self.ontology, self.seed, self.options.modality)
+        for index in range(self.options.reports):
+            row = reports.row(index)
+            yield self._read(row["id"], {name: row[name] for name in SECTIONS if row[name]})
+        for tag in self.findings:
+            yield from self._statements(tag)
+
+    def _read(self, identifier: str, sections: dict[str, str]) -> Read:
+        states = {name: self._rules.states(text, name) for name, text in sections.items()}
+        return Read(identifier, sections, states, None, None)
+
+    def _statements(self, tag: str) -> Iterator[Read]:
+        """Yield one-sentence reports about a finding; one that cannot be said in a state has none of it."""
+        wanted = self.options.statements
+        kinds = [("present", wanted), ("absent", wanted), ("indeterminate", self.options.doubtful)]
+        for kind, count in kinds:
+            for index in range(count):
+                name = f"{tag}-{kind}-{self.seed}-{index + 1:05d}"
+                digest = blake2b(f"states\0{name}".encode(), digest_size=8).digest()
+                text = self._text(random.Random(int.from_bytes(digest, "big")), tag, kind)
+                if text is not None:
+                    yield self._read(name, {"findings": text})
+
+    def _text(self, rng: random.Random, tag: str, kind: str) -> str | None:
+        modality: Modality = rng.choice(self.ontology.findings[tag].modalities)
+        if kind != "indeterminate" and rng.random() < self.options.patterns_share:
+            return self._pattern(rng, tag, kind)
+        for _ in range(_TRIES):
+            state = self._state(rng, tag, kind, modality)
+            try:
+                return self._realiser.speaker(state, modality).say(rng).text
+            except RadgenError:
+                continue  # no phrasing states just these fields: draw others
+        return None
+
+    def _state(self, rng: random.Random, tag: str, kind: str, modality: Modality) -> dict[str, Any]:
+        if kind == "absent":
+            return {"finding": tag, "presence": "absent"}
+        if kind == "indeterminate":
+            return {"finding": tag, "presence": "indeterminate", "certainty": "cannot_exclude"}
+        describer = self._describers.get((tag, modality))
+        if describer is None:
+            describer = Describer(self.ontology, self._report_settings, tag, modality)
+            self._describers[tag, modality] = describer
+        state: dict[str, Any] = describer.describe(rng)
+        return state if state["presence"] == "present" else {"finding": tag, "presence": "present"}
+
+    def _pattern(self, rng: random.Random, tag: str, kind: str) -> str:
+        patterns = self.options.absent if kind == "absent" else self.options.present
+        pattern = rng.choice(patterns)
+        most = self.options.others_most
+        while most < 2 and ("{2}" in pattern or (most < 1 and "{1}" in pattern)):
+            pattern = rng.choice(patterns)
+        others = [other for other in self.findings if other != tag] or [tag]
+        chosen = rng.sample(others, min(2, len(others)))
+        terms = [self._term(rng, name) for name in (tag, *chosen)]
+        words = [term.text for term in terms]
+        words += words[-1:] * (3 - len(words))
+        first = f"{article(words[0])} {words[0]}" if terms[0].number == "count" else words[0]
+        return _upper(pattern.format(*words, a0=first, A0=_upper(first)))
+
+    def _term(self, rng: random.Random, tag: str) -> Term:
+        terms: Sequence[Term] = self.ontology.findings[tag].terms
+        return rng.choice([term for term in terms if term.number != "plural"] or terms)
+
+
+def _upper(text: str) -> str:
+    return text[0].upper() + text[1:]

@@ -184,7 +184,8 @@ def _specs(order: StatesOrder) -> list[Spec]:
             kinds={"state1": "states", "state2": "states"},
             target="score",
             about="Pairs of sentences about one finding: score 1 if both state the same of it, however they"
-            " say it, and -1 if one states it present and the other absent. Balanced over findings and states.",
+            " say it, and -1 if one states it present and the other absent. Balanced over findings and"
+            " states.",
             **shared,
         ),
         Spec(

@@ -1,8 +1,8 @@
 """Sentences where no reports are given: synthetic reports, and one-sentence reports about each finding.
 
 Reports deny few findings, and always the same ones, so that some findings would have one state only. The
-further sentences are radgen's own phrasings and the patterns of ``states.yaml``; what they state is read by the
-rules, like any report's.
+further sentences are radgen's own phrasings and the patterns of ``states.yaml``; what they state is read by
+the rules, like any report's.
 """
 
 from __future__ import annotations

@@ -12,6 +12,11 @@ from radgen.ontology.finding import Finding
 _TEXT = {"dtype": "string"}
 _NUMBER = {"dtype": "float64"}
 _LISTS = {"size_dims_mm": "float64", "size_range_mm": "float64", "morphology": "string"}
+#: Keys of a conclusion in a row.
+CONCLUSIONS = (
+    "level", "about", "assertion", "certainty", "severity", "acuity", "temporal", "mechanism", "significance",
+    "side",
+)  # fmt: skip
 _FLOATS = {"size_mm", "prior_size_mm", "distance_mm"}
 
 
@@ -43,13 +48,15 @@ def features(
         columns: the columns in order.
         struct: for columns that are objects of numbers, their keys.
         kinds: for columns that their name does not tell: "states" (a list of states), "texts", "numbers",
-            "number", "truth".
+            "number", "truth"; "conclusions" (a list of RadThought's).
     """
     out: list[dict[str, Any]] = []
     for name in columns:
         kind = (kinds or {}).get(name)
         if kind == "states":
             out.append({"name": name, "list": state_features()})
+        elif kind == "conclusions":
+            out.append({"name": name, "list": [_column(key, _TEXT) for key in CONCLUSIONS]})
         elif kind in ("texts", "numbers"):
             out.append({"name": name, "list": "string" if kind == "texts" else "float64"})
         elif kind is not None:

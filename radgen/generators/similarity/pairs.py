@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,27 +46,80 @@ def mine(corpus: Corpus, scorer: Scorer, split: Split, rows: int, seed: int, opt
 
     Candidates come from the index, a fixed number a row: time and memory are linear in rows and texts.
     """
-    members = corpus.of(split)
     rejected: Counter[str] = Counter()
+    members = corpus.of(split)
+    first, second, candidates = choose(
+        members,
+        lambda: Index(corpus, scorer, members, seed_number("pairs", corpus.level, split, seed)),
+        lambda a, b: scorer.score(a, b).value,
+        rows,
+        options,
+        rejected,
+    )
+    return Mined(first, second, scorer.score(first, second), rejected, candidates)
+
+
+class Drawing(Protocol):
+    """What candidates are drawn from: ``draw`` gives another text for each place among ``members``, or -1."""
+
+    members: Ints
+
+    def draw(self, source: str, texts: Ints) -> Ints: ...
+
+
+class Spreading(Protocol):
+    """Numbers of how pairs are chosen (see ``PairsSettings``)."""
+
+    @property
+    def bins(self) -> int: ...
+
+    @property
+    def candidates_per_row(self) -> int: ...
+
+    @property
+    def rounds(self) -> int: ...
+
+    @property
+    def sources(self) -> Mapping[Any, int]: ...
+
+
+def choose(
+    members: Ints,
+    index_of: Callable[[], Drawing],
+    score_of: Callable[[Ints, Ints], NDArray[np.float64]],
+    rows: int,
+    options: Spreading,
+    rejected: Counter[str],
+) -> tuple[Ints, Ints, int]:
+    """Return up to ``rows`` pairs of members, as even over the bins of the score as there are pairs.
+
+    Args:
+        index_of: makes what candidates are drawn from; of few members every pair is a candidate.
+        score_of: the scores of pairs, in [-1, 1].
+        rejected: counts what was not taken.
+
+    Returns:
+        The first and second of each pair, and how many candidates were scored.
+    """
     keys, values = np.zeros(0, np.uint64), np.zeros(0, np.float32)
     if 2 <= len(members) <= _FEW:
         low, high = np.triu_indices(len(members), 1)
         keys = joined(members[low], members[high])
-        values = scorer.score(*apart(keys)).value.astype(np.float32)
+        values = score_of(*apart(keys)).astype(np.float32)
     elif len(members) > _FEW and rows >= 1:
-        index = Index(corpus, scorer, members, seed_number("pairs", corpus.level, split, seed))
+        index = index_of()
         sources = [name for name, times in options.sources.items() for _ in range(times)]
         for _ in range(options.rounds):
             new, lost = _candidates(index, sources, rows * options.candidates_per_row, keys)
             rejected.update(lost)
             keys = np.concatenate([keys, new])
-            values = np.concatenate([values, scorer.score(*apart(new)).value.astype(np.float32)])
+            values = np.concatenate([values, score_of(*apart(new)).astype(np.float32)])
             if len(keys) >= rows or not len(new):
                 break
     kept = spread(values, mixed(keys), rows, options.bins)
     rejected["enough of that score"] += len(keys) - len(kept)
     first, second = apart(keys[kept])
-    return Mined(first, second, scorer.score(first, second), rejected, len(keys))
+    return first, second, len(keys)
 
 
 def joined(low: Ints, high: Ints) -> NDArray[np.uint64]:
@@ -79,7 +133,7 @@ def apart(keys: NDArray[np.uint64]) -> tuple[Ints, Ints]:
 
 
 def _candidates(
-    index: Index, sources: list[str], wanted: int, known: NDArray[np.uint64]
+    index: Drawing, sources: list[str], wanted: int, known: NDArray[np.uint64]
 ) -> tuple[NDArray[np.uint64], Counter[str]]:
     """Return new candidate pairs as keys, and what was lost on the way."""
     lost: Counter[str] = Counter()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from radgen.ontology.load import Ontology
 from radgen.ontology.radsim import Policy, load_policy
 
 Found = tuple[str, int | None, str]
+Check = Callable[[list[tuple[int, dict[str, Any]]], Mapping[str, Any], Policy], Iterator[tuple[int, str]]]
 _BATCH = 2000
 _CLOSE = 1e-6
 
@@ -44,9 +45,18 @@ class Disjoint:
 
 
 def verify_reports(
-    folder: Path, manifest: Mapping[str, Any], ontology: Ontology, verdict: Any = None
+    folder: Path,
+    manifest: Mapping[str, Any],
+    ontology: Ontology,
+    verdict: Any = None,
+    check: Check | None = None,
 ) -> Iterator[Found]:
-    """Yield (file, row, reason) for everything in a folder that is not as it says."""
+    """Yield (file, row, reason) for everything in a folder that is not as it says.
+
+    Args:
+        check: yields (row, reason) for what is wrong in some rows; by family if absent.
+    """
+    check = check or _check
     policy = load_policy(ontology)
     disjoint = Disjoint(Splitter(ontology.axes.splits))
     columns = tuple(manifest.get("columns", ()))
@@ -93,12 +103,12 @@ def verify_reports(
                     targets[bin_of(row[label])] += 1
                     batch.append((number, row))
                     if len(batch) == _BATCH:
-                        yield from ((str(path), at, why) for at, why in _check(batch, manifest, policy))
+                        yield from ((str(path), at, why) for at, why in check(batch, manifest, policy))
                         batch = []
         except OSError as error:
             yield str(path), None, f"cannot be read: {error.strerror}"
             continue
-        yield from ((str(path), at, why) for at, why in _check(batch, manifest, policy))
+        yield from ((str(path), at, why) for at, why in check(batch, manifest, policy))
         every += rows
         if verdict is not None:
             verdict.rows[split] = rows

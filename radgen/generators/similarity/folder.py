@@ -153,7 +153,9 @@ def write(
     rows: Iterable[tuple[Split, bytes]],
     policy: Policy,
     *,
-    states: States,
+    states: States | None = None,
+    origin: str | None = None,
+    version: int = SIMILARITY_VERSION,
     rejected: Counter[str],
     counts: Mapping[str, int],
     sources: Sequence[str],
@@ -164,10 +166,17 @@ def write(
 
     ``rejected`` may grow while the rows are made.
 
+    Args:
+        states: where the findings of the reports come from.
+        origin: a sentence for the card about where the texts come from, in place of the states.
+        version: of what makes the rows.
+
     Raises:
         DatasetError: the place cannot be written, or there is no row.
     """
     folder = out / spec.family / spec.name
+    if origin is None:
+        origin = f"The texts are those of its reports, whose findings were {_SUMMED[states or 'rules']}."
     histogram: Counter[str] = Counter()
     examples: list[dict[str, Any]] = []
     key = b'"%b":' % spec.target.encode()
@@ -193,13 +202,13 @@ def write(
             "name": spec.name,
             "command": spec.command,
             "version": __version__,
-            "recipe_version": SIMILARITY_VERSION,
+            "recipe_version": version,
             "seed": spec.seed,
             "fingerprint": fingerprint,
             "ontology": policy.ontology.fingerprint,
             "radsim": policy.fingerprint,
             "sources": list(sources),
-            "states": states,
+            **({"states": states} if states else {}),
             "columns": list(spec.columns),
             "files": writer.files(),
             "rejected": dict(sorted(rejected.items())),
@@ -223,7 +232,7 @@ def write(
             struct={},
             examples=[{name: _cell(value) for name, value in row.items()} for row in examples],
             kinds=spec.kinds,
-            origin=f"The texts are those of its reports, whose findings were {_SUMMED[states]}.",
+            origin=origin,
             descriptions=spec.descriptions,
         )
         write_file(partial / "README.md", text.encode())

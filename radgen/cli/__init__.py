@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from radgen import __version__
-from radgen.cli import datasets, ontology, similarity, states, texts
+from radgen.cli import datasets, ontology, similarity, states, texts, train
 from radgen.errors import RadgenError, did_you_mean
 
 app = typer.Typer(
@@ -41,7 +41,7 @@ def radgen(
 
 
 app.add_typer(ontology.app, name="ontology")
-for group in (texts, datasets, similarity, states):
+for group in (texts, datasets, similarity, states, train):
     app.add_typer(group.app)  # no name: their commands stand beside the others
 
 #: The usage errors of Typer (and of Click, in versions that still use it): their common base.

@@ -1,0 +1,138 @@
+"""Losses by name, as stage files give them, and the module that computes one over a batch's distinct texts.
+
+A further loss is a :class:`Kind` in :data:`KINDS`: which columns hold texts and scores, and the module, any
+with ``compute_loss_from_embeddings(embeddings, labels)`` as the losses of sentence-transformers have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+import torch.distributed as dist
+from sentence_transformers.sentence_transformer.losses import CoSENTLoss, TripletLoss
+from sentence_transformers.sentence_transformer.losses.triplet import TripletDistanceMetric
+from torch import Tensor, nn
+
+from radgen.errors import RadgenError, unknown
+
+Options = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a loss needs of a dataset.
+
+    Attributes:
+        texts: the columns with texts, in the order of the embeddings.
+        score: the column with the label of a row, None where there is none.
+        states: the columns with the states of the texts, for forming further rows; empty: none are formed.
+        targets: (text, text, column) for each target that a row gives, by position of the texts.
+        forms: what is formed among the texts of a context.
+        build: makes the module from the options of the stage and the dataset.
+    """
+
+    texts: tuple[str, ...]
+    score: str | None
+    states: tuple[str, ...]
+    targets: tuple[tuple[int, int, str], ...]
+    forms: Literal["triplets", "pairs"] | None
+    build: Callable[[Options], nn.Module]
+
+
+def _triplet(options: Options) -> nn.Module:
+    """Eq. 5: max(0, cos(a, n) − cos(a, p) + m); the library's default distance is Euclidean."""
+    loss: nn.Module = TripletLoss(None, TripletDistanceMetric.COSINE, options["margin"])
+    return loss
+
+
+def _cosent(options: Options) -> nn.Module:
+    """Eq. 4: log(1 + Σ_{s_i > s_j} exp(λ (cos_j − cos_i)))."""
+    loss: nn.Module = CoSENTLoss(None, scale=options["scale"])
+    return loss
+
+
+KINDS: dict[str, Kind] = {
+    "triplet": Kind(
+        texts=("anchor", "positive", "negative"),
+        score=None,
+        states=("anchor_state", "positive_state", "negative_state"),
+        targets=((0, 1, "positive_target"), (0, 2, "negative_target")),
+        forms="triplets",
+        build=_triplet,
+    ),
+    "cosent": Kind(
+        texts=("sentence1", "sentence2"),
+        score="score",
+        states=("state1", "state2"),
+        targets=((0, 1, "score"),),
+        forms="pairs",
+        build=_cosent,
+    ),
+}
+
+
+def kind_of(loss: str, where: str) -> Kind:
+    """Return the kind of a loss by its name.
+
+    Raises:
+        RadgenError: there is none; ``where`` says who asked.
+    """
+    if loss not in KINDS:
+        raise RadgenError(f"{where}: {unknown('loss', loss, KINDS)}")
+    return KINDS[loss]
+
+
+class WeightedLoss(nn.Module):
+    """One dataset's term of the mixture: w · L over the distinct texts of a batch, each encoded once.
+
+    ``model`` must have this name: the trainer puts the DDP wrapper there; without it the ranks drift apart
+    silently. Each rank encodes its share of the texts; vectors are gathered and every rank computes the loss
+    of the whole batch, so that n ranks give what one rank gives.
+    """
+
+    def __init__(self, model: Any, loss: nn.Module, weight: float) -> None:
+        super().__init__()
+        self.model = model
+        self.loss = loss
+        self.weight = weight
+        self.last = float("nan")  # of the whole batch, without the weight
+
+    def forward(
+        self, sentence_features: Sequence[dict[str, Tensor]], labels: dict[str, Tensor]
+    ) -> Tensor:
+        """Return the weighted loss of a batch.
+
+        Args:
+            sentence_features: this rank's texts in chunks of like length.
+            labels: ``rows`` (R, k) positions of texts, ``scores`` (R,) or absent, ``order`` (n,): where text
+                i of the batch stands among the gathered vectors.
+        """
+        own = torch.cat([self.model(chunk)["sentence_embedding"] for chunk in sentence_features])
+        vectors, ranks = gathered(own.float())
+        value = self.value(vectors[labels["order"]], labels["rows"], labels.get("scores"))
+        self.last = float(value.detach())
+        # The others' vectors carry no gradient here, and DDP takes the mean over ranks: their sum is needed.
+        return value * (self.weight * ranks)
+
+    def value(self, vectors: Tensor, rows: Tensor, scores: Tensor | None) -> Tensor:
+        """Return the loss of rows over vectors, without the weight: a mean (triplets) or eq. 4."""
+        columns = [vectors[rows[:, column]] for column in range(rows.shape[1])]
+        found: Tensor = self.loss.compute_loss_from_embeddings(columns, scores)  # type: ignore[operator]
+        return found
+
+
+def gathered(own: Tensor) -> tuple[Tensor, int]:
+    """Return the vectors of all ranks (this rank's with their gradient) and the number of ranks.
+
+    Args:
+        own: shape (n, d), the same n on every rank.
+    """
+    if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
+        return own, 1
+    every = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+    dist.all_gather(every, own.detach().contiguous())
+    every[dist.get_rank()] = own
+    return torch.cat(every), len(every)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+
+from radgen.cli.options import Force, OntologyFiles, Seed, Workers, files
+from radgen.errors import RadgenError, unknown
 
 #: What ``radgen radthought`` runs where no command of the group is named.
 DEFAULT = "records"
@@ -26,3 +30,67 @@ class DefaultGroup(TyperGroup):
 
 #: Commands of the group are added with ``@app.command()``; ``radgen.cli`` adds it as ``radthought``.
 app = typer.Typer(cls=DefaultGroup)
+
+
+@app.command()
+def records(
+    reports: Annotated[
+        Path | None,
+        typer.Argument(help="Reports in any form that 'radgen reports' reads; synthetic ones if absent."),
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option("--show", help="Show the hierarchy of this text as a tree; write nothing.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder to write.")] = Path("data/radthought/records"),
+    extracted: Annotated[
+        Path | None,
+        typer.Option("--extracted", help="Output of 'radgen extract' for them; read by the rules if absent."),
+    ] = None,
+    truth: Annotated[
+        bool, typer.Option("--truth", help="Synthetic reports in a file: take their truth as the findings.")
+    ] = False,
+    synthetic: Annotated[
+        int, typer.Option("--synthetic", min=1, help="How many reports to make where no file is given.")
+    ] = 200,
+    seed: Seed = 42,
+    modality: Annotated[str, typer.Option(help="Synthetic reports of xr, ct or both.")] = "both",
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many reports.")] = None,
+    backend: Annotated[str, typer.Option(help="rules (offline) or openai (an endpoint).")] = "rules",
+    workers: Workers = None,
+    force: Force = False,
+    ontology: OntologyFiles = None,
+) -> None:
+    """Make evidence predicates, three orders of description and a synthesis of every report.
+
+    From records, 'radgen radthought pairs' and 'radgen radthought triplets' make what is trained on.
+    """
+    from rich.console import Console
+
+    from radgen.generators.radthought.records import RecordOrder, make_records, one_record
+    from radgen.generators.radthought.show import show_record
+    from radgen.generators.radthought.source import Source
+
+    if text is not None:
+        if reports is not None:
+            raise RadgenError("--show takes a text instead of a file of reports; leave one of them out")
+        show_record(one_record(text, files(ontology)), Console(highlight=False))
+        return
+    source = Source(reports, extracted, truth, synthetic, seed, modality, limit)
+    order = RecordOrder(source, files(ontology))
+    if backend != "rules":
+        raise RadgenError(unknown("backend", backend, ["rules"]))
+    from radgen.console import counter, messages
+    from radgen.generators.stream import default_workers
+
+    with counter("reports read") as show:
+        made = make_records(order, out, workers=workers or default_workers(), force=force, progress=show)
+    for line in summary(made):
+        messages().print(line, markup=False)
+
+
+def summary(made: Any) -> list[str]:
+    """Return what is said of records that were made."""
+    state = "" if made.fresh else " (there already)"
+    lines = [f"{made.records:,} records of {made.counts['reports']:,} reports -> {made.folder}{state}"]
+    lines += [f"{count:,} rejected: {reason}" for reason, count in sorted(made.rejected.items())]
+    return lines

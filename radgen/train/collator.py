@@ -57,9 +57,11 @@ class Collator:
         for number, chunk in enumerate(self._chunks(ordered[self.rank :: self.ranks], lengths)):
             features = self.model.preprocess([batch.texts[at] for at in chunk], max_length=tokens)
             inputs |= {f"chunk{number}_{key}": value for key, value in features.items()}
-        labels = {"order": order, "rows": torch.from_numpy(batch.rows)}
+        labels: dict[str, Any] = {"order": order, "rows": torch.from_numpy(batch.rows)}
         if batch.scores is not None:
-            labels["scores"] = torch.from_numpy(batch.scores).float()
+            labels["score"] = torch.from_numpy(batch.scores).float()
+        if batch.columns:
+            labels["columns"] = dict(batch.columns)
         inputs["label"] = labels
         inputs["tokens"] = sum(lengths)
         return inputs

@@ -28,18 +28,23 @@ def write_curves(metrics: Path, folder: Path) -> list[str]:
     for name, points in _groups(evaluations, ("normalised",)).items():
         _draw(right, name, points)
     right.set(title="validation loss over the stage's start", xlabel="step")
-    left.legend(fontsize=5, ncols=2)
-    right.legend(fontsize=5, ncols=2)
+    _legend(left)
+    _legend(right)
     figure.savefig(folder / "loss.png", dpi=130)
     pyplot.close(figure)
     figure, axes = pyplot.subplots(figsize=(8, 4.5), constrained_layout=True)
     for name, points in _groups(evaluations, ("contrast", "crossaxis", "flip", "retrieval")).items():
         _draw(axes, name, points)
     axes.set(title="validation: contrasts, cross-axis, side-flip, retrieval", xlabel="step")
-    axes.legend(fontsize=5, ncols=2)
+    _legend(axes)
     figure.savefig(folder / "accuracy.png", dpi=130)
     pyplot.close(figure)
     return ["loss.png", "accuracy.png"]
+
+
+def _legend(axes: Any) -> None:
+    if axes.lines:
+        axes.legend(fontsize=5, ncols=2)
 
 
 def _training(steps: list[dict[str, Any]]) -> dict[str, list[tuple[int, float]]]:

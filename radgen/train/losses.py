@@ -1,7 +1,8 @@
 """Losses by name, as stage files give them, and the module that computes one over a batch's distinct texts.
 
 A further loss is a :class:`Kind` in :data:`KINDS`: which columns hold texts and scores, and the module, any
-with ``compute_loss_from_embeddings(embeddings, labels)`` as the losses of sentence-transformers have it.
+with ``compute_loss_from_embeddings(embeddings, labels)`` as the losses of sentence-transformers have it. Its
+own parameters are trained, and kept with the checkpoint.
 """
 
 from __future__ import annotations
@@ -22,6 +23,21 @@ Options = Mapping[str, float]
 
 
 @dataclass(frozen=True)
+class Given:
+    """What a loss with parameters of its own has to know.
+
+    Attributes:
+        dimensions: of the vectors.
+        rows: the training rows of the dataset.
+        seed: of the stage.
+    """
+
+    dimensions: int
+    rows: Sequence[Mapping[str, Any]]
+    seed: int
+
+
+@dataclass(frozen=True)
 class Kind:
     """What a loss needs of a dataset.
 
@@ -31,7 +47,9 @@ class Kind:
         states: the columns with the states of the texts, for forming further rows; empty: none are formed.
         targets: (text, text, column) for each target that a row gives, by position of the texts.
         forms: what is formed among the texts of a context.
-        build: makes the module from the options of the stage and the dataset.
+        build: makes the module from the options of the stage and the dataset, and what ``Given`` says.
+        columns: further columns; with them the module's ``labels`` are a mapping of each column's values, as
+            they stand in the rows, and of ``score``.
     """
 
     texts: tuple[str, ...]
@@ -39,16 +57,17 @@ class Kind:
     states: tuple[str, ...]
     targets: tuple[tuple[int, int, str], ...]
     forms: Literal["triplets", "pairs"] | None
-    build: Callable[[Options], nn.Module]
+    build: Callable[[Options, Given], nn.Module]
+    columns: tuple[str, ...] = ()
 
 
-def _triplet(options: Options) -> nn.Module:
+def _triplet(options: Options, _: Given) -> nn.Module:
     """Eq. 5: max(0, cos(a, n) − cos(a, p) + m); the library's default distance is Euclidean."""
     loss: nn.Module = TripletLoss(None, TripletDistanceMetric.COSINE, options["margin"])
     return loss
 
 
-def _cosent(options: Options) -> nn.Module:
+def _cosent(options: Options, _: Given) -> nn.Module:
     """Eq. 4: log(1 + Σ_{s_i > s_j} exp(λ (cos_j − cos_i)))."""
     loss: nn.Module = CoSENTLoss(None, scale=options["scale"])
     return loss
@@ -101,38 +120,43 @@ class WeightedLoss(nn.Module):
         self.last = float("nan")  # of the whole batch, without the weight
 
     def forward(
-        self, sentence_features: Sequence[dict[str, Tensor]], labels: dict[str, Tensor]
+        self, sentence_features: Sequence[dict[str, Tensor]], labels: Mapping[str, Any]
     ) -> Tensor:
         """Return the weighted loss of a batch.
 
         Args:
             sentence_features: this rank's texts in chunks of like length.
-            labels: ``rows`` (R, k) positions of texts, ``scores`` (R,) or absent, ``order`` (n,): where text
-                i of the batch stands among the gathered vectors.
+            labels: ``rows`` (R, k) positions of texts, ``score`` (R,) or absent, ``columns`` of the kind,
+                ``order`` (n,): where text i of the batch stands among the gathered vectors.
         """
         own = torch.cat([self.model(chunk)["sentence_embedding"] for chunk in sentence_features])
-        vectors, ranks = gathered(own.float())
-        value = self.value(vectors[labels["order"]], labels["rows"], labels.get("scores"))
+        value = self.value(gathered(own.float())[labels["order"]], labels)
         self.last = float(value.detach())
-        # The others' vectors carry no gradient here, and DDP takes the mean over ranks: their sum is needed.
-        return value * (self.weight * ranks)
+        return value * self.weight
 
-    def value(self, vectors: Tensor, rows: Tensor, scores: Tensor | None) -> Tensor:
+    def value(self, vectors: Tensor, labels: Mapping[str, Any]) -> Tensor:
         """Return the loss of rows over vectors, without the weight: a mean (triplets) or eq. 4."""
-        columns = [vectors[rows[:, column]] for column in range(rows.shape[1])]
-        found: Tensor = self.loss.compute_loss_from_embeddings(columns, scores)  # type: ignore[operator]
+        rows, columns = labels["rows"], labels.get("columns")
+        texts = [vectors[rows[:, column]] for column in range(rows.shape[1])]
+        given = {**columns, "score": labels.get("score")} if columns else labels.get("score")
+        found: Tensor = self.loss.compute_loss_from_embeddings(texts, given)  # type: ignore[operator]
         return found
 
 
-def gathered(own: Tensor) -> tuple[Tensor, int]:
-    """Return the vectors of all ranks (this rank's with their gradient) and the number of ranks.
+def gathered(own: Tensor) -> Tensor:
+    """Return the vectors of all ranks, this rank's with their gradient.
+
+    The others' carry none, and DDP takes the mean over ranks where the sum is needed: so the gradient into
+    this rank's is multiplied by the number of ranks.
 
     Args:
         own: shape (n, d), the same n on every rank.
     """
     if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
-        return own, 1
+        return own
     every = [torch.empty_like(own) for _ in range(dist.get_world_size())]
     dist.all_gather(every, own.detach().contiguous())
+    if own.requires_grad:
+        own.register_hook(lambda gradient: gradient * len(every))  # type: ignore[no-untyped-call]
     every[dist.get_rank()] = own
-    return torch.cat(every), len(every)
+    return torch.cat(every)

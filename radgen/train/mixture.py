@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -31,6 +32,7 @@ class Batch(NamedTuple):
         rows: shape (R, k), positions in ``texts``.
         scores: shape (R,), None for triplets.
         tokens: texts are cut after so many.
+        columns: further columns that the loss asks for, one value a row.
     """
 
     dataset: str
@@ -38,6 +40,7 @@ class Batch(NamedTuple):
     rows: Ints
     scores: Floats | None
     tokens: int
+    columns: Mapping[str, list[Any]] = MappingProxyType({})
 
 
 @dataclass
@@ -219,7 +222,8 @@ def form(
     given = None
     if score:
         given = np.array([part.rows.score(n, dict(r), score) for n, r in zip(numbers, rows, strict=True)])
-    return Batch(part.name, list(place), np.array(written, np.int64), given, tokens)
+    columns = {name: [row.get(name) for row in rows] for name in part.kind.columns}
+    return Batch(part.name, list(place), np.array(written, np.int64), given, tokens, columns)
 
 
 def _formed(

@@ -155,7 +155,7 @@ def tokens_a_second(mixture: Mixture, model: Any, seconds: float = 8.0) -> float
     """Return the tokens that are learned a second here: a few real steps forward and backward, no update."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = prepared(model.to(device), mixture.settings.dropout)
-    losses = losses_of(model, mixture.settings)
+    losses = losses_of(model, mixture)
     collator = Collator(model, mixture.settings.compute.chunk_tokens)
     if mixture.settings.compute.gradient_checkpointing:
         model.gradient_checkpointing_enable({"use_reentrant": False})
@@ -164,7 +164,7 @@ def tokens_a_second(mixture: Mixture, model: Any, seconds: float = 8.0) -> float
     for number in range(50):
         inputs = collator([mixture.batch(number * 7 % len(mixture))])
         count = inputs.pop("tokens")
-        labels = {key: value.to(device) for key, value in inputs.pop("label").items()}
+        labels = {key: _moved(value, device) for key, value in inputs.pop("label").items()}
         loss = losses[inputs.pop("dataset_name")]
         with torch.autocast(device, torch.bfloat16, enabled=bf16):
             loss(_chunks(inputs, device), labels).backward()
@@ -182,5 +182,9 @@ def _chunks(inputs: dict[str, Any], device: str) -> list[dict[str, Any]]:
     chunks: dict[str, dict[str, Any]] = {}
     for key, value in inputs.items():
         number, _, name = key.partition("_")
-        chunks.setdefault(number, {})[name] = value.to(device) if isinstance(value, torch.Tensor) else value
+        chunks.setdefault(number, {})[name] = _moved(value, device)
     return list(chunks.values())
+
+
+def _moved(value: Any, device: str) -> Any:
+    return value.to(device) if isinstance(value, torch.Tensor) else value

@@ -21,13 +21,15 @@ from transformers import PrinterCallback, TrainerCallback
 from radgen.errors import RadgenError
 from radgen.train import checkpoints
 from radgen.train.collator import Collator, Steps
-from radgen.train.losses import KINDS, WeightedLoss
+from radgen.train.losses import Given, WeightedLoss
 from radgen.train.mixture import Mixture
 from radgen.train.settings import StageSettings
 from radgen.train.validation import Validation
 
 #: What torch says when the memory of a CPU runs out.
 _MEMORY = ("can't allocate memory", "not enough memory")
+#: Parameters of losses, beside a model.
+LOSSES = "losses.pt"
 Record = Callable[[Mapping[str, Any]], None]
 
 
@@ -38,14 +40,15 @@ def rank_and_ranks() -> tuple[int, int]:
     return 0, 1
 
 
-def losses_of(model: Any, settings: StageSettings) -> dict[str, WeightedLoss]:
+def losses_of(model: Any, mixture: Mixture) -> dict[str, WeightedLoss]:
     """Return the weighted loss of each dataset."""
     made = {}
-    for name, entry in settings.datasets.items():
-        options = dict(settings.losses.get(entry.loss, {}))
-        if entry.margin is not None:
-            options["margin"] = entry.margin
-        made[name] = WeightedLoss(model, KINDS[entry.loss].build(options), entry.weight)
+    for part in mixture.parts:
+        options = dict(mixture.settings.losses.get(part.settings.loss, {}))
+        if part.settings.margin is not None:
+            options["margin"] = part.settings.margin
+        given = Given(int(model.get_embedding_dimension()), part.rows, mixture.settings.seed)
+        made[part.name] = WeightedLoss(model, part.kind.build(options, given), part.settings.weight)
     return made
 
 
@@ -128,7 +131,7 @@ class StageTrainer(SentenceTransformerTrainer):  # type: ignore[misc]  # not fol
         rank, ranks = rank_and_ranks()
         collator = Collator(model, self.settings.compute.chunk_tokens, rank, ranks)
         super().__init__(
-            model=model, args=args, loss=losses_of(model, self.settings), data_collator=collator,
+            model=model, args=args, loss=losses_of(model, mixture), data_collator=collator,
             callbacks=[_Cadence(self.settings.validation.evaluations)],
         )  # fmt: skip
         self.remove_callback(PrinterCallback)
@@ -234,6 +237,7 @@ class StageTrainer(SentenceTransformerTrainer):  # type: ignore[misc]  # not fol
             _wait()
             if main:
                 self.state.save_to_json(str(target / "trainer_state.json"))
+                self._save_losses(target)
                 chosen, _ = checkpoints.choose(self.settings.checkpoint, self.evaluations)
                 checkpoints.finish(self.folder, step, self.evaluations, {step, chosen})
         except RadgenError:
@@ -241,6 +245,20 @@ class StageTrainer(SentenceTransformerTrainer):  # type: ignore[misc]  # not fol
         except Exception as error:  # noqa: BLE001  # the disk's errors come in a dozen kinds
             raise checkpoints.write_failed(self.folder, step, error) from None
         _wait()
+
+    def _save_losses(self, target: Path) -> None:
+        """Save the parameters that losses have of their own, by dataset."""
+        own = {name: loss.loss.state_dict() for name, loss in self.loss.items()}
+        if any(own.values()):
+            torch.save({name: state for name, state in own.items() if state}, target / LOSSES)
+
+    def _load_from_checkpoint(self, checkpoint_path: str) -> None:
+        """Load the model, and the parameters of the losses."""
+        super()._load_from_checkpoint(checkpoint_path)
+        own = Path(checkpoint_path) / LOSSES
+        if own.is_file():
+            for name, state in torch.load(own, map_location="cpu", weights_only=True).items():
+                self.loss[name].loss.load_state_dict(state)
 
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
         assert output_dir is not None

@@ -28,12 +28,13 @@ _MEANS = ("loss", "normalised", "contrast", "flip")
 
 @dataclass(frozen=True)
 class Held:
-    """Validation rows of one dataset: texts in columns, scores, and the side relation of cross-axis pairs."""
+    """Validation rows of one dataset: texts in columns, scores, side relation of cross-axis pairs, others."""
 
     name: str
     columns: list[list[str]]
     scores: list[float] | None
     relations: list[str | None]
+    further: dict[str, list[Any]]
 
 
 def held_rows(part: Part, path: Path, limit: int) -> Held | None:
@@ -46,7 +47,8 @@ def held_rows(part: Part, path: Path, limit: int) -> Held | None:
     texts = [rows.texts(number, row, part.kind.texts) for number, row in found]
     scores = [rows.score(n, row, part.kind.score) for n, row in found] if part.kind.score else None
     relations = [row.get("side_relation") for _, row in found]
-    return Held(part.name, [list(column) for column in zip(*texts, strict=True)], scores, relations)
+    further = {name: [row.get(name) for _, row in found] for name in part.kind.columns}
+    return Held(part.name, [list(column) for column in zip(*texts, strict=True)], scores, relations, further)
 
 
 class Validation:
@@ -83,7 +85,7 @@ class Validation:
             size = len(held.columns[0])
             columns = [vectors[at + size * i : at + size * (i + 1)] for i in range(len(held.columns))]
             at += size * len(held.columns)
-            metrics[f"loss/{held.name}"] = _loss(losses[held.name], columns, held.scores)
+            metrics[f"loss/{held.name}"] = _loss(losses[held.name], columns, held)
             family, _, name = held.name.partition("/")
             if family == "contrasts":
                 metrics[f"contrast/{name}"] = measures.ordering_accuracy(*columns)
@@ -114,13 +116,16 @@ class Validation:
         return {name: value for name, value in metrics.items() if not math.isnan(value)}
 
 
-def _loss(loss: WeightedLoss, columns: Sequence[Any], scores: Sequence[float] | None) -> float:
-    vectors = torch.from_numpy(np.concatenate(columns))
+def _loss(loss: WeightedLoss, columns: Sequence[Any], held: Held) -> float:
+    device = next(loss.parameters()).device
+    vectors = torch.from_numpy(np.concatenate(columns)).to(device)
     size = len(columns[0])
     rows = torch.arange(size)[:, None] + torch.arange(len(columns))[None] * size
-    given = None if scores is None else torch.tensor(scores, dtype=torch.float32)
+    labels: dict[str, Any] = {"rows": rows.to(device), "columns": held.further}
+    if held.scores is not None:
+        labels["score"] = torch.tensor(held.scores, dtype=torch.float32, device=device)
     with torch.no_grad():
-        return float(loss.value(vectors, rows, given))
+        return float(loss.value(vectors, labels))
 
 
 def _retrieval(vectors: Any) -> dict[str, float]:

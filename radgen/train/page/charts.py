@@ -1,0 +1,340 @@
+"""Plots of the page as Vega-Lite specifications: plain data in, a JSON-ready mapping out.
+
+Every plot takes the width of its place (``"width": "container"``), so that one page serves a wide screen and
+a telephone. A model has the same colour and mark everywhere; the page explains them once, in its bar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from radgen.train.page.settings import Style
+
+Spec = dict[str, Any]
+Rows = Sequence[Mapping[str, Any]]
+#: Names above a matrix of more levels than this stand upright.
+_SLANTED = 6
+
+
+class Plots:
+    """The plots of one page.
+
+    Args:
+        models: names of the models in their order, which gives each its colour and mark.
+        style: colours, marks and sizes.
+    """
+
+    def __init__(self, models: Sequence[str], style: Style) -> None:
+        self.models = list(models)
+        self.style = style
+
+    def dots(
+        self, rows: Rows, *, title: str, domain: Sequence[float] | None = None, rule: float | None = None
+    ) -> Spec:
+        """Values with their intervals: a line of the plot for each ``label``, a dot for each ``model``.
+
+        Args:
+            rows: mappings with ``label``, ``model``, ``value`` and, where known, ``low`` and ``high``; a row
+                with ``quoted`` in place of ``model`` is a figure from elsewhere, drawn hollow.
+            title: what the scale measures.
+            domain: ends of the scale; the data's own if None.
+            rule: where a thin line stands (chance), or None.
+        """
+        y, place = self._bands(rows, padding=0.6)
+        scale: Spec = {"domain": list(domain), "nice": False} if domain else {"zero": False, "padding": 8}
+        x = {"field": "value", "type": "quantitative", "title": title, "scale": scale}
+        x["axis"] = {"tickCount": 6}
+        layers: list[Spec] = []
+        if rule is not None:
+            layers.append(self._rule(rule, self.style.faint, [4, 3], scale))
+        if _intervals(rows):
+            layers.append(
+                {
+                    "transform": [{"filter": "isValid(datum.low)"}],
+                    "mark": {"type": "rule", "strokeWidth": 2.5, "opacity": 0.6},
+                    "encoding": {
+                        "x": x | {"field": "low"},
+                        "x2": {"field": "high"},
+                        "y": y,
+                        **place,
+                        "color": self._tint("model", self.models),
+                    },
+                }
+            )
+        layers.append(
+            {
+                "transform": [{"filter": "isValid(datum.model)"}],
+                "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
+                "encoding": {
+                    "x": x,
+                    "y": y,
+                    **place,
+                    "color": self._tint("model", self.models),
+                    "shape": self._shape("model", self.models),
+                    "tooltip": _tooltip(rows, ("model", "label", "value", "low", "high")),
+                },
+            }
+        )
+        if any(row.get("quoted") for row in rows):
+            layers.append(
+                {
+                    "transform": [{"filter": "isValid(datum.quoted)"}],
+                    "mark": {"type": "point", "size": 70, "strokeWidth": 1.8, "color": self.style.quoted},
+                    "encoding": {"x": x, "y": y, "tooltip": _tooltip(rows, ("quoted", "value"))},
+                }
+            )
+        return self._plot(rows, layer=layers, height=self._tall(rows, 11))
+
+    def bars(self, rows: Rows, *, title: str) -> Spec:
+        """Signed values as bars from zero: a group for each ``label``, a bar for each ``model``."""
+        y, place = self._bands(rows)
+        layers: list[Spec] = [
+            {
+                "mark": {"type": "bar", "height": {"band": 0.8}},
+                "encoding": {
+                    "x": {"field": "value", "type": "quantitative", "title": title, "axis": {"tickCount": 6}},
+                    "y": y,
+                    **place,
+                    "color": self._tint("model", self.models),
+                    "tooltip": _tooltip(rows, ("model", "label", "value", "low", "high")),
+                },
+            },
+            self._rule(0, self.style.ink),
+        ]
+        if _intervals(rows):
+            layers.insert(
+                1,
+                {
+                    "transform": [{"filter": "isValid(datum.low)"}],
+                    "mark": {"type": "rule", "color": self.style.ink, "strokeWidth": 1.3},
+                    "encoding": {
+                        "x": {"field": "low", "type": "quantitative", "title": title},
+                        "x2": {"field": "high"},
+                        "y": y,
+                        **place,
+                    },
+                },
+            )
+        return self._plot(rows, layer=layers, height=self._tall(rows, 14))
+
+    def lines(
+        self,
+        rows: Rows,
+        *,
+        x: str,
+        y: str,
+        by: str = "model",
+        kind: str = "linear",
+        domain: Sequence[float] | None = None,
+        marks: Sequence[tuple[float, str]] = (),
+        height: int = 280,
+    ) -> Spec:
+        """Lines over ``x``: one for each value of ``by``, with a band where ``low`` and ``high`` are known.
+
+        Args:
+            rows: mappings with ``x``, ``value``, the field ``by`` and, where known, ``low`` and ``high``.
+            x: title of the horizontal scale.
+            y: title of the vertical scale.
+            by: the field that tells lines apart; the page says which colour is which.
+            kind: horizontal scale: "linear", "log", or "names" in the order of the rows.
+            domain: ends of the vertical scale; the data's own if None.
+            marks: places on the horizontal scale with a thin line and a word each.
+        """
+        names = self.models if by == "model" else _distinct(rows, by)
+        places = _distinct(rows, "x")
+        axis: Spec = {"grid": False, "labelAngle": 0, "labelLimit": 120}
+        across: Spec = {"field": "x", "title": x, "axis": axis, "type": "quantitative"}
+        if kind == "names":
+            across |= {"type": "ordinal", "sort": places}
+        else:
+            axis["values"] = sorted(places)
+            across["scale"] = {"type": kind, "nice": False, "padding": 14}
+            if kind == "linear":
+                across["scale"]["zero"] = False
+        colour, shape = self._tint(by, names), self._shape(by, names)
+        scale: Spec = {"domain": list(domain), "nice": False} if domain else {"zero": False, "padding": 8}
+        up = {"field": "value", "type": "quantitative", "title": y, "scale": scale}
+        layers: list[Spec] = []
+        if _intervals(rows):
+            layers.append(
+                {
+                    "transform": [{"filter": "isValid(datum.low)"}],
+                    "mark": {"type": "area", "opacity": 0.15},
+                    "encoding": {
+                        "x": across,
+                        "y": {"field": "low", "type": "quantitative", "title": y},
+                        "y2": {"field": "high"},
+                        "color": colour,
+                    },
+                }
+            )
+        layers.append(
+            {
+                "mark": {"type": "line", "strokeWidth": 2.2},
+                "encoding": {"x": across, "y": up, "color": colour},
+            }
+        )
+        layers.append(
+            {
+                "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
+                "encoding": {
+                    "x": across,
+                    "y": up,
+                    "color": colour,
+                    "shape": shape,
+                    "tooltip": _tooltip(rows, (by, "x", "value", "low", "high")),
+                },
+            }
+        )
+        if marks:
+            layers = [*self._marks(marks), *layers]
+        return self._plot(rows, layer=layers, height=height)
+
+    def _marks(self, marks: Sequence[tuple[float, str]]) -> list[Spec]:
+        values = {"values": [{"x": at, "text": text} for at, text in marks]}
+        place = {"x": {"field": "x", "type": "quantitative"}}
+        rule = {"type": "rule", "color": self.style.faint, "strokeDash": [4, 3]}
+        word = {"type": "text", "align": "left", "baseline": "top", "dx": 4, "y": 0}
+        word |= {"color": self.style.soft, "fontSize": self.style.size}
+        return [
+            {"data": values, "mark": rule, "encoding": place},
+            {"data": values, "mark": word, "encoding": place | {"text": {"field": "text"}}},
+        ]
+
+    def matrix(
+        self,
+        levels: Sequence[str],
+        values: Sequence[Sequence[float | None]],
+        *,
+        domain: Sequence[float],
+        digits: int = 2,
+        step: int = 40,
+    ) -> Spec:
+        """A square matrix of numbers, written into its cells.
+
+        Args:
+            levels: names of rows and columns.
+            values: rows of the matrix; None leaves a cell empty.
+            domain: ends of the scale of colours.
+            digits: digits after the point in a cell.
+            step: height of a row in pixels.
+        """
+        rows = [
+            {"row": row, "column": column, "value": value}
+            for row, line in zip(levels, values, strict=True)
+            for column, value in zip(levels, line, strict=True)
+            if value is not None
+        ]
+        middle = (domain[0] + domain[1]) / 2
+        axis = {"title": None, "labelLimit": 120, "domain": False, "ticks": False, "grid": False}
+        many = len(levels) > _SLANTED
+        turn = {"orient": "top", "labelAngle": -90 if many else -40}
+        across: Spec = {"field": "column", "type": "ordinal", "sort": list(levels), "axis": axis | turn}
+        down: Spec = {"field": "row", "type": "ordinal", "sort": list(levels), "axis": axis}
+        colours = {"domain": list(domain), "scheme": self.style.heat, "clamp": True}
+        number = {"field": "value", "type": "quantitative"}
+        layers: list[Spec] = [
+            {
+                "mark": {"type": "rect", "stroke": self.style.paper, "strokeWidth": 2},
+                "encoding": {
+                    "x": across,
+                    "y": down,
+                    "color": number | {"legend": None, "scale": colours},
+                    "tooltip": _tooltip(rows, ("row", "column", "value")),
+                },
+            },
+            {
+                "mark": {"type": "text", "fontSize": self.style.size},
+                "encoding": {
+                    "x": across,
+                    "y": down,
+                    "text": number | {"format": f".{digits}f"},
+                    "opacity": {"condition": {"test": f"width > {27 * len(levels)}", "value": 1}, "value": 0},
+                    "color": {
+                        "condition": {"test": f"datum.value > {middle}", "value": self.style.ink},
+                        "value": self.style.paper,
+                    },
+                },
+            },
+        ]
+        # Slanted names above the last columns reach beyond the plot.
+        room = {"left": 2, "right": 2 if many else 34, "top": 2, "bottom": 2}
+        return self._plot(rows, layer=layers, height=step * len(levels), padding=room)
+
+    def scatter(self, rows: Rows, groups: Sequence[str]) -> Spec:
+        """A map of points with ``x``, ``y``, ``group``; its distances have no unit, so it has no axes."""
+        place = {"type": "quantitative", "axis": None, "scale": {"zero": False, "nice": False, "padding": 8}}
+        return self._plot(
+            rows,
+            mark={"type": "point", "filled": True, "size": 26, "opacity": 0.8},
+            encoding={
+                "x": place | {"field": "x"},
+                "y": place | {"field": "y"},
+                "color": self._tint("group", groups),
+                "shape": self._shape("group", groups),
+                "tooltip": _tooltip(rows, ("group",)),
+            },
+            height=300,
+        )
+
+    def _plot(self, rows: Rows, **parts: Any) -> Spec:
+        return {
+            "width": "container",
+            "data": {"values": [dict(row) for row in rows]},
+            "config": self.style.config(),
+            **parts,
+        }
+
+    def _bands(self, rows: Rows, padding: float = 0.0) -> tuple[Spec, Spec]:
+        """Return the encodings of a band for each label and, where it holds several, of their places."""
+        axis = {"labelLimit": 150, "domain": False, "ticks": False, "labelPadding": 6}
+        labels = _distinct(rows, "label")
+        y = {"field": "label", "type": "nominal", "sort": labels, "title": None, "axis": axis}
+        if len(labels) == len(rows):
+            return y, {}
+        present = [name for name in self.models if name in _distinct(rows, "model")]
+        scale = {"paddingOuter": padding} if padding else {}
+        return y, {"yOffset": {"field": "model", "type": "nominal", "sort": present, "scale": scale}}
+
+    def _tall(self, rows: Rows, each: int) -> int:
+        """Return the height of all bands: ``each`` pixels for a model in a band."""
+        labels = len(_distinct(rows, "label"))
+        several = labels < len(rows)
+        return labels * max(28, each * len(_distinct(rows, "model")) + 10 if several else 0)
+
+    def _rule(self, at: float, colour: str, dash: Sequence[int] = (), scale: Spec | None = None) -> Spec:
+        return {
+            "mark": {"type": "rule", "color": colour, "strokeDash": list(dash)},
+            "data": {"values": [{"at": at}]},
+            "encoding": {"x": {"field": "at", "type": "quantitative", "scale": scale or {}}},
+        }
+
+    def _tint(self, field: str, names: Sequence[str]) -> Spec:
+        """The colour of each name, by its place in the order of ``names``."""
+        scale = {"domain": list(names), "range": [self.style.colour(index) for index in range(len(names))]}
+        return {"field": field, "type": "nominal", "legend": None, "scale": scale}
+
+    def _shape(self, field: str, names: Sequence[str]) -> Spec:
+        scale = {"domain": list(names), "range": [self.style.mark(index) for index in range(len(names))]}
+        return {"field": field, "type": "nominal", "legend": None, "scale": scale}
+
+
+def _distinct(rows: Rows, field: str) -> list[Any]:
+    return list(dict.fromkeys(row[field] for row in rows if field in row))
+
+
+def _intervals(rows: Rows) -> bool:
+    return any(row.get("low") is not None for row in rows)
+
+
+def _tooltip(rows: Rows, fields: Sequence[str]) -> list[Spec]:
+    """The fields that any row has; numbers with three digits."""
+    out: list[Spec] = []
+    for field in fields:
+        values = [row.get(field) for row in rows if row.get(field) is not None]
+        if values and all(isinstance(value, float) for value in values):
+            out.append({"field": field, "type": "quantitative", "format": ".3f"})
+        elif values:
+            out.append({"field": field, "type": "nominal"})
+    return out

@@ -86,9 +86,13 @@ def test_equal_texts_strict_and_as_hits() -> None:
     assert strict.hits(1).tolist() == pytest.approx([1 / 3, 0])
     assert strict.hits(3).tolist() == pytest.approx([1, 0])
     assert strict.reciprocal().tolist() == pytest.approx([(1 + 1 / 2 + 1 / 3) / 3, 1 / 4])
-    equal = m.ranks(queries, gallery, target, counts, strict=False)
+    equal = m.ranks(queries, gallery, target, counts, equal=np.arange(3))
     assert equal.hits(1).tolist() == [1, 0]
     assert equal.reciprocal().tolist() == pytest.approx([1, 1 / 4])
+    # the second and third text are one but for a capital: the nearer of them counts for both
+    grouped = m.ranks(queries, gallery, np.array([2, 1]), counts, equal=np.array([0, 1, 1]))
+    assert grouped.above.tolist() == [3, 3]
+    assert grouped.tied.tolist() == [1, 1]
 
 
 def test_ties_are_the_mean_over_all_orders() -> None:

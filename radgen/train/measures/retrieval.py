@@ -77,7 +77,7 @@ def ranks(
     target: Ints,
     counts: Ints | None = None,
     *,
-    strict: bool = True,
+    equal: Ints | None = None,
     block: int | None = None,
 ) -> Ranks:
     """Find where each query's own text stands in the gallery.
@@ -87,18 +87,36 @@ def ranks(
         gallery: unit vectors of the distinct texts, shape (m, d).
         target: index in the gallery of each query's own text, shape (n,).
         counts: how many gallery entries have each text, shape (m,); one each if absent.
-        strict: only the source study's entry is a hit (the paper); otherwise every entry with its text is.
+        equal: number of each gallery text's group, shape (m,): every entry of the own text's group is a hit,
+            and the nearest of them counts; only the source study's entry is (the paper) if absent.
         block: queries at a time; as many as make 64 MiB of cosines if absent.
     """
     counts = np.ones(len(gallery), np.int64) if counts is None else counts
     weights = counts.astype(np.float32)  # exact up to 2^24 entries
     above = np.empty(len(queries), np.int64)
     tied = np.empty(len(queries), np.int64)
+    right = np.ones(len(queries), np.int64)
     for rows, cosine in _blocks(queries, gallery, block):
         own = cosine[np.arange(len(cosine)), target[rows]][:, None]
+        if equal is not None:
+            right[rows] = _best_of_group(cosine, own, target[rows], equal, counts)
         above[rows] = (cosine > own + TIE).astype(np.float32) @ weights
         tied[rows] = (cosine >= own - TIE).astype(np.float32) @ weights - above[rows]
-    return Ranks(above, tied, np.ones_like(tied) if strict else counts[target])
+    return Ranks(above, tied, right)
+
+
+def _best_of_group(
+    cosine: NDArray[np.float32], own: NDArray[np.float32], target: Ints, equal: Ints, counts: Ints
+) -> Ints:
+    """Raise ``own`` to the nearest text of each target's group; return how many entries stand there."""
+    right = counts[target]
+    sizes = np.bincount(equal)
+    for i in np.flatnonzero(sizes[equal[target]] > 1):
+        members = np.flatnonzero(equal == equal[target[i]])
+        near = cosine[i, members]
+        own[i] = near.max()
+        right[i] = counts[members[near >= own[i] - TIE]].sum()
+    return right
 
 
 def top(queries: Vectors, gallery: Vectors, k: int, *, block: int | None = None) -> tuple[Ints, Floats]:

@@ -20,7 +20,7 @@ from radgen.generators.radthought.pair_settings import (
 from radgen.generators.radthought.predicates import canonical, parse
 from radgen.generators.radthought.scores import (
     conclusion_score,
-    fused_score,
+    fused_sum,
     jaccard,
     scene_score,
     side_of,
@@ -141,10 +141,10 @@ def test_the_side_is_that_of_the_evidence() -> None:
 # --- fused ---------------------------------------------------------------------------------------
 
 
-def test_the_fused_score_is_the_weighted_sum() -> None:
+def test_the_fused_sum_is_the_weighted_sum() -> None:
     levels = dict(zip(LEVELS, (-0.4, 0.8, 0.5, -1.0, 0.25), strict=True))
     # 0.10 * -0.4 + 0.30 * 0.8 + 0.22 * 0.5 + 0.18 * -1.0 + 0.20 * 0.25
-    assert fused_score(levels, settings()) == pytest.approx(0.18, abs=1e-9)
+    assert fused_sum(levels, settings()) == pytest.approx(0.18, abs=1e-9)
     assert settings().fused.weights == {
         "scene_graph": 0.10,
         "first_order": 0.30,

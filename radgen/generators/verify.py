@@ -32,6 +32,7 @@ OTHER_FAMILIES: dict[str, str] = {
         ("radsim", "mined", "perturbation", "discrepancies"),
         "radgen.generators.similarity.verify:verify_reports",
     ),
+    "radthought": "radgen.generators.radthought.verify:verify_radthought",
     "states": "radgen.generators.states.verify:verify_states",
 }
 SHOWN = 20

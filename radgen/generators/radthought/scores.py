@@ -27,9 +27,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from radgen.generators.radsim.agreement import presence_agreement, side_agreement
 from radgen.generators.radthought.pair_settings import (
@@ -217,11 +219,17 @@ def conclusion_score(
     return LevelScore(math.fsum(row.weight * row.agreement for row in rows) / weight, tuple(rows))
 
 
-def fused_score(levels: Mapping[LevelName, float], options: RadthoughtPairsFile) -> float:
-    """Return the weighted sum of the scores of the five levels (spec §6).
+V = TypeVar("V", float, NDArray[np.float64])
+
+
+def fused_sum(levels: Mapping[LevelName, V], options: RadthoughtPairsFile) -> V:
+    """Return the weighted sum of the scores of the five levels (spec §6), of one pair or of many.
 
     >>> from radgen.generators.radthought.pair_settings import settings
-    >>> round(fused_score(dict.fromkeys(LEVELS, 0.5), settings()), 9)
+    >>> round(fused_sum(dict.fromkeys(LEVELS, 0.5), settings()), 9)
     0.5
     """
-    return sum(options.fused.weights[name] * levels[name] for name in LEVELS)
+    total = options.fused.weights[LEVELS[0]] * levels[LEVELS[0]]
+    for name in LEVELS[1:]:
+        total = total + options.fused.weights[name] * levels[name]
+    return total

@@ -170,14 +170,15 @@ class ConclusionScorer:
         weight, total = self._compare(a[at_a], b[at_b])
         kept = self._best(at_a, at_b, a, b, weight, total)
         pairs = len(first)
-        weights = np.bincount(pair_a[at_a[kept]], weight[kept], pairs)
-        totals = np.bincount(pair_a[at_a[kept]], total[kept], pairs)
+        # Floats from the start: of no items at all, bincount makes whole numbers.
+        weights = np.zeros(pairs) + np.bincount(pair_a[at_a[kept]], weight[kept], pairs)
+        totals = np.zeros(pairs) + np.bincount(pair_a[at_a[kept]], total[kept], pairs)
         for items, owner, used in ((a, pair_a, at_a[kept]), (b, pair_b, at_b[kept])):
             free = np.ones(len(items), bool)
             free[used] = False
             own = self.own[items[free]]
-            weights += np.bincount(owner[free], own, pairs)
-            totals += np.bincount(owner[free], own * self.alone[items[free]], pairs)
+            weights = weights + np.bincount(owner[free], own, pairs)
+            totals = totals + np.bincount(owner[free], own * self.alone[items[free]], pairs)
         empty = weights <= 0
         return np.where(empty, self.options.nothing_concluded, totals / np.where(empty, 1.0, weights))
 

@@ -135,7 +135,7 @@ def _check(
     """Yield what is wrong in rows, by family."""
     family = manifest.get("family")
     if family == "radsim":
-        scores = _scores(policy, [(row["state1"], row["state2"]) for _, row in batch])
+        scores = radsim_scores(policy, [(row["state1"], row["state2"]) for _, row in batch])
         for (number, row), value in zip(batch, scores, strict=True):
             if abs(value - row["score"]) > _CLOSE:
                 yield number, f"score {row['score']:.4f}, RadSim of its states is {value:.4f}"
@@ -144,8 +144,8 @@ def _check(
                 yield number, "the parts of its score do not add up to it"
     elif family == "mined":
         options = manifest["constants"]["triplets"]
-        high = _scores(policy, [(row["anchor_state"], row["positive_state"]) for _, row in batch])
-        low = _scores(policy, [(row["anchor_state"], row["negative_state"]) for _, row in batch])
+        high = radsim_scores(policy, [(row["anchor_state"], row["positive_state"]) for _, row in batch])
+        low = radsim_scores(policy, [(row["anchor_state"], row["negative_state"]) for _, row in batch])
         for (number, row), up, down in zip(batch, high, low, strict=True):
             if abs(up - row["positive_target"]) > _CLOSE or abs(down - row["negative_target"]) > _CLOSE:
                 yield number, "its targets are not RadSim of its states"
@@ -159,7 +159,8 @@ def _check(
         yield from recheck(str(family), batch, manifest, policy)
 
 
-def _scores(policy: Policy, pairs: list[tuple[Any, Any]]) -> list[float]:
+def radsim_scores(policy: Policy, pairs: list[tuple[Any, Any]]) -> list[float]:
+    """Return RadSim of pairs of lists of states."""
     coder = Coder(policy)
     for a, b in pairs:
         coder.add(a)

@@ -1,0 +1,279 @@
+"""RadThought records coded for scoring, each in one split (spec §6).
+
+A report's split is a hash of its id. A string that reports of several splits share belongs to the split that
+its own hash says, and is left out of the others; strings are compared over every text that a dataset of these
+records can have (levels, hierarchies, findings sections, conclusions, their evidence), so that no string is
+in two splits of any of them. Texts stay in the file of records and are read again when rows are written.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radgen.errors import DatasetError
+from radgen.extract.readers import Report, open_reports
+from radgen.generators.radsim.coded import Scorer
+from radgen.generators.radsim.coding import Coder
+from radgen.generators.radthought.corpus_texts import TEXTS, RecordFile, TextName, evidence_text, texts_of
+from radgen.generators.radthought.pair_settings import LEVELS, LevelName, RadthoughtPairsFile
+from radgen.generators.radthought.predicates import canonical
+from radgen.generators.radthought.record import LEVELS as CONCLUDED
+from radgen.generators.radthought.record import Record
+from radgen.generators.radthought.scores import side_of, told
+from radgen.generators.radthought.scores_coded import (
+    Conclusions,
+    ConclusionScorer,
+    Floats,
+    Ints,
+    Rows,
+    Words,
+    scene_scores,
+)
+from radgen.generators.similarity.corpus import Ownership
+from radgen.generators.splits import SPLITS, Split, Splitter, text_hash
+from radgen.ontology.radsim import Policy
+
+#: Levels that conclude, as records name them and as datasets do.
+CONCLUDING: dict[str, LevelName] = {
+    "second": "second_order",
+    "third": "third_order",
+    "synthesis": "synthesis",
+}
+
+
+def _there(state: Mapping[str, Any]) -> bool:
+    current = state.get("temporality") not in ("historical", "hypothetical")
+    return current and state.get("presence") != "absent"
+
+
+@dataclass
+class Steps:
+    """Every conclusion of every record with its evidence, end to end.
+
+    Attributes:
+        record: number of its record.
+        place: its place among the record's conclusions.
+        level: index in ``record.LEVELS``.
+        about: number of its process.
+        evidence, text: hashes of the two texts.
+        states: numbers of the evidence's states (``coder.texts``).
+        tags: twice the number of each of the evidence's tags, plus 1 where it is not denied.
+    """
+
+    record: array[int] = field(default_factory=lambda: array("i"))
+    place: array[int] = field(default_factory=lambda: array("i"))
+    level: array[int] = field(default_factory=lambda: array("b"))
+    about: array[int] = field(default_factory=lambda: array("i"))
+    evidence: array[int] = field(default_factory=lambda: array("Q"))
+    text: array[int] = field(default_factory=lambda: array("Q"))
+    states: Rows = field(default_factory=Rows)
+    tags: Rows = field(default_factory=Rows)
+
+
+class Thoughts:
+    """The records of one file.
+
+    Attributes:
+        ids: of the reports.
+        splits: uint8, code of the split of each record.
+        hashes: by text, the hash of each record's; 0 where it has none.
+        states: numbers of the states of each (``coder.texts`` has their JSON).
+        tags: twice the number of each tag that a record mentions, plus 1 where it is not denied.
+        findings: the findings sections by record, where reports were given.
+        backends: what made the records.
+    """
+
+    def __init__(self, policy: Policy, options: RadthoughtPairsFile, file: RecordFile) -> None:
+        self.policy, self.options, self.file = policy, options, file
+        self.splitter = Splitter(policy.ontology.axes.splits)
+        self.ownership = Ownership(self.splitter)
+        self.coder = Coder(policy)
+        self.conclusions = Conclusions(options.conclusions, policy)
+        self.ids: list[str] = []
+        self.backends: set[str] = set()
+        self.findings: dict[int, str] = {}
+        self.states, self.scenes, self.tags = Rows(), Rows(), Rows()
+        self.levels: dict[str, Rows] = {name: Rows() for name in CONCLUDED}
+        self.steps = Steps()
+        self.tag_numbers, self.abouts = Words(), Words()
+        self._predicates = Words()
+        self._places, self._splits = array("q"), array("B")
+        self._hashes: dict[TextName, array[int]] = {name: array("Q") for name in TEXTS}
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    # --- reading ---
+
+    def add(self, place: int, record: Record, row: Mapping[str, Any]) -> None:
+        """Add a record."""
+        split = self.splitter.of(record.id)
+        self.ids.append(record.id)
+        self.backends.add(record.backend)
+        self._places.append(place)
+        self._splits.append(SPLITS.index(split))
+        states = record.states()
+        numbers = self.coder.intern(states.values())
+        self.states.add(numbers)
+        self.coder.add_ids(numbers)
+        self.scenes.add(self._predicates.bag(canonical(record.predicates)))
+        self.tags.add(self._tags(states.values()))
+        self._add_conclusions(len(self.ids) - 1, record, states, split, row)
+        for name, text in texts_of(row, self.options.fused.order).items():
+            self._own(name, text, split)
+        self._hashes["findings"].append(0)
+
+    def _tags(self, states: Iterable[Mapping[str, Any]]) -> list[int]:
+        """Return the marks of findings; what is history or supposed is mentioned, but not there."""
+        return sorted({2 * self.tag_numbers(state["finding"]) + _there(state) for state in states})
+
+    def _add_conclusions(
+        self, number: int, record: Record, states: Mapping[int, dict[str, Any]], split: Split, row: Any
+    ) -> None:
+        lists: dict[str, list[int]] = {name: [] for name in CONCLUDED}
+        steps = self.steps
+        for place, item in enumerate(record.conclusions):
+            evidence = [states[int(name[1:])] for name in item.derived]
+            here = [state for state in evidence if state.get("presence") != "absent"]
+            said = told(row["conclusions"][place], side_of(here or evidence))
+            lists[item.level].append(self.conclusions.number(said))
+            hashes = text_hash(evidence_text(row, item.derived)), text_hash(item.text)
+            for value in hashes:
+                self.ownership.add(value, split)
+            steps.record.append(number)
+            steps.place.append(place)
+            steps.level.append(CONCLUDED.index(item.level))
+            steps.about.append(self.abouts(item.about))
+            steps.evidence.append(hashes[0])
+            steps.text.append(hashes[1])
+            steps.states.add(self.coder.intern(evidence))
+            steps.tags.add(self._tags(evidence))
+        for name, rows in self.levels.items():
+            rows.add(lists[name])
+
+    def _own(self, name: TextName, text: str, split: Split) -> int:
+        value = text_hash(text) if text else 0
+        self._hashes[name].append(value)
+        if value:
+            self.ownership.add(value, split)
+        return value
+
+    def add_findings(self, path: Path) -> None:
+        """Add the findings sections of the reports that the records are of.
+
+        Raises:
+            DatasetError: none of the reports has a record.
+        """
+        numbers = {identifier: number for number, identifier in enumerate(self.ids)}
+        hashes = self._hashes["findings"]
+        for report in open_reports(path):
+            if not isinstance(report, Report):
+                continue
+            number = numbers.get(report.data["id"])
+            text = " ".join((report.data.get("findings") or "").split())
+            if number is not None and text:
+                self.findings[number] = text
+                hashes[number] = text_hash(text)
+                self.ownership.add(hashes[number], SPLITS[self._splits[number]])
+        if not self.findings:
+            raise DatasetError(f"{path}: no report of it has a record in {self.file.path} (ids are compared)")
+
+    def settle(self) -> None:
+        """Give every string to one split and code what was read; call it when everything was added."""
+        self.ownership.settle()
+        self.splits: NDArray[np.uint8] = np.frombuffer(self._splits, np.uint8)
+        self.places: Ints = np.frombuffer(self._places, np.int64)
+        self.hashes = {name: np.frombuffer(values, np.uint64) for name, values in self._hashes.items()}
+        self.radsim = Scorer(self.coder, self.coder.coded())
+        self.scorer: ConclusionScorer = self.conclusions.scorer()
+
+    # --- asking ---
+
+    @property
+    def backend(self) -> str:
+        """What made the records, for people."""
+        return " and ".join(sorted(self.backends))
+
+    def owned(self, hashes: NDArray[np.uint64], splits: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        """Whether each string is there and belongs to the split beside it."""
+        known, owner = self.ownership.known, self.ownership.owner
+        at = np.minimum(np.searchsorted(known, hashes), max(0, len(known) - 1))
+        owned: NDArray[np.bool_] = (hashes != 0) & (known[at] == hashes) & (owner[at] == splits)
+        return owned
+
+    def usable(self, name: TextName, rejected: Counter[str]) -> NDArray[np.bool_]:
+        """Return which records have a text that belongs to their split and that none before them has."""
+        hashes = self.hashes[name]
+        there, owned = hashes != 0, self.owned(hashes, self.splits)
+        first = np.zeros(len(hashes), bool)
+        order = np.flatnonzero(owned)
+        first[order[np.unique(hashes[order], return_index=True)[1]]] = True
+        rejected["the record has no such text"] += int(np.count_nonzero(~there))
+        rejected["its string belongs to another split"] += int(np.count_nonzero(there & ~owned))
+        rejected["said before"] += int(np.count_nonzero(owned & ~first))
+        return first
+
+    def score(self, level: LevelName, first: Ints, second: Ints) -> Floats:
+        """Return the scores of pairs of records at one level."""
+        if level == "scene_graph":
+            return scene_scores(self.scenes, first, second)
+        if level == "first_order":
+            return self.radsim.score(first, second).value
+        name = next(key for key, value in CONCLUDING.items() if value == level)
+        return self.scorer.score(self.levels[name], first, second)
+
+    def scores(self, first: Ints, second: Ints) -> dict[LevelName, Floats]:
+        """Return the scores of pairs of records at every level."""
+        return {level: self.score(level, first, second) for level in LEVELS}
+
+    def row(self, number: int) -> dict[str, Any]:
+        """Return a record as its file has it."""
+        return self.file.at(int(self.places[number]))
+
+    def states_json(self, rows: Rows, number: int) -> bytes:
+        """Return states as a JSON list: of a record (``states``), or of a step's evidence."""
+        return b"[%b]" % b",".join([self.coder.texts[state] for state in rows[number]])
+
+
+def read_thoughts(
+    records: Path,
+    policy: Policy,
+    options: RadthoughtPairsFile,
+    reports: Path | None = None,
+    *,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Thoughts:
+    """Read records and, where they are given, the findings sections of their reports.
+
+    Raises:
+        DatasetError: a row is no record, an id stands twice, or there is none.
+    """
+    thoughts = Thoughts(policy, options, RecordFile(records, list(policy.ontology.findings)))
+    seen: set[str] = set()
+    for place, record, row in thoughts.file:
+        if record.id in seen:
+            raise DatasetError(f"{records}: the record '{record.id}' stands twice")
+        seen.add(record.id)
+        thoughts.add(place, record, row)
+        if len(seen) % 500 == 0:
+            progress(len(seen))
+    if not seen:
+        raise DatasetError(f"{records}: no record")
+    if reports is not None:
+        thoughts.add_findings(reports)
+    thoughts.settle()
+    return thoughts
+
+
+def of_split(chosen: NDArray[np.bool_], splits: NDArray[np.uint8]) -> Iterator[tuple[Split, Ints]]:
+    """Yield each split with the numbers of the chosen records in it."""
+    for code, split in enumerate(SPLITS):
+        yield split, np.flatnonzero(chosen & (splits == code))

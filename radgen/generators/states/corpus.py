@@ -6,15 +6,17 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import orjson
 
 from radgen.errors import DatasetError
 from radgen.extract.rules import RulesExtractor, default_extractor
+from radgen.extract.sentences import sentences
 from radgen.generators.similarity.corpus import sentence_units
-from radgen.generators.similarity.source import Read
-from radgen.generators.splits import SPLITS, Split, Splitter, text_hash
+from radgen.generators.similarity.source import Placed, Read
+from radgen.generators.splits import Split, Splitter, text_hash
 from radgen.generators.states.phrasing import Phrasings, phrasing_id
 from radgen.generators.states.settings import StatesSettings
 from radgen.ontology.load import Ontology
@@ -22,6 +24,8 @@ from radgen.ontology.load import Ontology
 #: The states of a finding, and what stands beside them: a sentence that leaves it open.
 STATES = ("present", "absent")
 KEPT_APART = "indeterminate"
+#: What a sentence says of the findings if it names none of them, and what stands in the finding's place.
+UNNAMED, ANY = "unnamed", "any"
 _RESTRICTED, _MIXED = "denies only a variant of the finding", "states both states of the finding"
 
 
@@ -87,7 +91,8 @@ class StateCorpus:
         phrasings: the name of each one's phrasing.
         splits: of each.
         states: all that each states, as JSON.
-        said: by number of a sentence, (finding, present | absent | indeterminate) of the chosen findings.
+        said: by number of a sentence, (finding, present | absent | indeterminate) of the chosen findings;
+            (any, unnamed) of a sentence that names none of them.
         dropped: what was left out, by reason.
         total: reports read.
     """
@@ -124,7 +129,7 @@ class StateCorpus:
         """Return how many sentences there are of each finding and state."""
         found = Counter(f"{tag} {state}" for said in self.said for tag, state in said)
         order = [f"{tag} {state}" for tag in self.findings for state in (*STATES, KEPT_APART)]
-        return {name: found[name] for name in order}
+        return {name: found[name] for name in (*order, f"{ANY} {UNNAMED}")}
 
 
 def build(
@@ -155,15 +160,13 @@ def build(
             corpus.dropped["said before"] += 1
             continue
         said = [(tag, state) for tag in findings if (state := state_of(states, tag, options)) is not None]
-        if not said:
-            corpus.dropped["names none of the findings"] += 1
-            continue
         if reread:
             alone = [state for state, _ in rules.states(text)]
-            if any(state_of(alone, tag, options) != state for tag, state in said):
+            if said != [(tag, state) for tag in findings if (state := state_of(alone, tag, options))]:
                 corpus.dropped["reads differently alone"] += 1
                 continue
-        kept = [(tag, state) for tag, state in said if state in (*STATES, KEPT_APART)]
+        said = said or [(ANY, UNNAMED)]
+        kept = [(tag, state) for tag, state in said if state in (*STATES, KEPT_APART, UNNAMED)]
         if len(kept) < len(said):
             corpus.dropped[next(state for _, state in said if state in (_RESTRICTED, _MIXED))] += 1
             continue
@@ -180,18 +183,26 @@ def build(
 def _sentences(
     reads: Iterable[Read], corpus: StateCorpus, paperwork: Paperwork, progress: Callable[[int], None]
 ) -> Iterator[tuple[str, list[dict[str, Any]], str]]:
-    """Yield (sentence, what it states, report) for the sentences that state a finding."""
+    """Yield (sentence, what it states, report); sentences that share a finding with another are left out."""
     for read in reads:
         corpus.total += 1
         if corpus.total % 500 == 0:
             progress(corpus.total)
         for name, text in read.sections.items():
-            for sentence, states in sentence_units(text, read.states.get(name, [])):
+            placed = read.states.get(name, [])
+            for sentence, states in chain(sentence_units(text, placed), _stating_nothing(text, placed)):
                 kind = paperwork.kind(sentence)
                 if kind is not None:
                     corpus.dropped[f"{kind} sentence"] += 1
                 else:
                     yield sentence, states, read.id
+
+
+def _stating_nothing(text: str, placed: list[Placed]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Yield the sentences of a section that state no finding at all."""
+    for low, high in sentences(text):
+        if not any(start < high and low < end for _, (start, end) in placed):
+            yield " ".join(text[low:high].split()), []
 
 
 def require_states(corpus: StateCorpus, options: StatesSettings, split: Split = "train") -> None:
@@ -221,9 +232,10 @@ def require_states(corpus: StateCorpus, options: StatesSettings, split: Split = 
 
 
 __all__ = [
+    "ANY",
     "KEPT_APART",
-    "SPLITS",
     "STATES",
+    "UNNAMED",
     "Paperwork",
     "StateCorpus",
     "build",

@@ -10,7 +10,7 @@ import orjson
 
 from radgen.generators.similarity.folder import Spec, line_of
 from radgen.generators.splits import SPLITS, Split
-from radgen.generators.states.corpus import StateCorpus
+from radgen.generators.states.corpus import UNNAMED, StateCorpus
 from radgen.generators.states.mine import Mined, generator
 
 FAMILY = "states"
@@ -53,18 +53,18 @@ TRIPLET_COLUMNS = (
 )
 #: What the columns of texts hold, in the names of the others (``state1``, ``anchor_state``).
 _PAIR, _TRIPLET = ("1", "2"), ("anchor", "positive", "negative")
-WITHIN, ACROSS = 1.0, -1.0
+WITHIN, ACROSS, OTHER = 1.0, -1.0, 0.0
 DESCRIPTIONS = {
     "sentence": "a sentence of a report",
     "sentence1": "a sentence of a report",
     "sentence2": "another sentence about the same finding",
-    "score": "1 if both state the same of the finding, -1 if one states it present and the other absent",
+    "score": "1: both state the same of the finding; -1: present and absent; 0: the second names no finding",
     "family": "states",
     "id": "the dataset's name and a hash of the row",
     "finding": "the finding that the row is about",
     "presence": "what is said of it: present, absent or (kept apart) indeterminate",
     "presence1": "what the first sentence says of it: present or absent",
-    "presence2": "what the second sentence says of it",
+    "presence2": "what the second sentence says of it; unnamed: it names none of the findings",
     "state": "all that the sentence states: a list of canonical findings",
     "state1": "all that the first sentence states: a list of canonical findings",
     "state2": "all that the second sentence states",
@@ -90,6 +90,8 @@ def sentence_rows(corpus: StateCorpus) -> Iterator[tuple[Split, bytes]]:
                 continue
             text = orjson.dumps(corpus.texts[number])
             for tag, presence in said:
+                if presence == UNNAMED:
+                    continue
                 rest = {
                     "family": FAMILY,
                     "finding": tag,
@@ -99,6 +101,13 @@ def sentence_rows(corpus: StateCorpus) -> Iterator[tuple[Split, bytes]]:
                     "report": corpus.reports[number],
                 }
                 yield split, line_of("sentences", {"sentence": text}, rest)
+
+
+def score_of(first: str, second: str) -> float:
+    """Return the score of a pair by what its texts say of the finding."""
+    if UNNAMED in (first, second):
+        return OTHER
+    return WITHIN if first == second else ACROSS
 
 
 def mined_rows(
@@ -116,7 +125,7 @@ def mined_rows(
         texts = {name: orjson.dumps(corpus.texts[n]) for name, n in zip(names, numbers, strict=True)}
         rest: dict[str, Any] = {"family": FAMILY, "finding": mined.findings[row]}
         if pairs:
-            texts["score"] = orjson.dumps(WITHIN if states[0] == states[1] else ACROSS)
+            texts["score"] = orjson.dumps(score_of(*states))
             rest |= {"presence1": states[0], "presence2": states[1]}
         else:
             rest |= {"presence": states[0], "positive_target": WITHIN, "negative_target": ACROSS}
@@ -136,10 +145,12 @@ __all__ = [
     "ACROSS",
     "DESCRIPTIONS",
     "FAMILY",
+    "OTHER",
     "PAIR_COLUMNS",
     "SENTENCE_COLUMNS",
     "TRIPLET_COLUMNS",
     "WITHIN",
     "mined_rows",
+    "score_of",
     "sentence_rows",
 ]

@@ -1,4 +1,4 @@
-"""From reports, or from none, to ``states/sentences``, ``states/pairs`` and ``states/triplets``."""
+"""From reports, or from none, to ``states/sentences``, ``pairs``, ``triplets`` and ``others``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from radgen.generators.states.lines import (
     mined_rows,
     sentence_rows,
 )
-from radgen.generators.states.mine import Mined, mine_pairs, mine_triplets
+from radgen.generators.states.mine import Mined, mine_others, mine_pairs, mine_triplets
 from radgen.generators.states.sentences import existing_sentences, write_sentences
 from radgen.generators.states.settings import StatesSettings, chosen_findings, load_settings
 from radgen.generators.states.synthetic import SyntheticSource
@@ -36,6 +36,7 @@ from radgen.ontology.radsim import Policy, load_policy
 
 #: Raised when the same reports and seed give other rows.
 STATES_VERSION = 1
+_MINERS = {"pairs": mine_pairs, "triplets": mine_triplets, "others": mine_others}
 _STATES = ("anchor_state", "positive_state", "negative_state")
 
 
@@ -46,7 +47,7 @@ class StatesOrder:
     Attributes:
         reports: any form that ``radgen reports`` reads; None for synthetic ones alone.
         findings: names joined by commas; those of ``states.yaml`` if absent.
-        rows: of the pairs, and as many of the triplets, over all splits; the settings' volume if absent.
+        rows: of the pairs, and as many triplets and others, over all splits; the settings' volume if absent.
         extracted: output of ``radgen extract`` for the reports.
         synthetic: add the synthetic sentences to those of the reports.
     """
@@ -104,7 +105,7 @@ class _Sources:
 def make_states(
     order: StatesOrder, out: Path, *, force: bool = False, progress: Callable[[int], None] = lambda _: None
 ) -> list[MadeFromReports]:
-    """Write sentences, pairs and triplets to ``out/states/…``.
+    """Write sentences, pairs, triplets and others to ``out/states/…``.
 
     Raises:
         DatasetError: a finding is unknown, or has one state only; there are fewer rows than ``--n``; the
@@ -134,7 +135,7 @@ def make_states(
     )
     require_states(corpus, options)
     splitter = Splitter(options.splits)
-    mined = {name: _mine(name, corpus, splitter, order, options, findings) for name in ("pairs", "triplets")}
+    mined = {name: _mine(name, corpus, splitter, order, options, findings) for name in _MINERS}
     notes = {name: _short(name, parts, order) for name, parts in mined.items()}
     common: dict[str, Any] = {
         "policy": policy,
@@ -189,6 +190,16 @@ def _specs(order: StatesOrder) -> list[Spec]:
             **shared,
         ),
         Spec(
+            name="others",
+            columns=PAIR_COLUMNS,
+            texts=("sentence1", "sentence2"),
+            label="score",
+            kinds={"state1": "states", "state2": "states"},
+            target="score",
+            about="Pairs of a sentence about a finding and one that names none of the findings: score 0.",
+            **shared,
+        ),
+        Spec(
             name="triplets",
             columns=TRIPLET_COLUMNS,
             texts=("anchor", "positive", "negative"),
@@ -237,10 +248,9 @@ def _mine(
     options: StatesSettings,
     findings: tuple[str, ...],
 ) -> dict[Split, Mined]:
-    each = options.rows.pairs if name == "pairs" else options.rows.triplets
+    each = int(getattr(options.rows, name))
     quotas = splitter.quotas(order.rows if order.rows is not None else each * len(findings))
-    work = mine_pairs if name == "pairs" else mine_triplets
-    return {split: work(corpus, split, quotas[split], order.seed, options) for split in SPLITS}
+    return {split: _MINERS[name](corpus, split, quotas[split], order.seed, options) for split in SPLITS}
 
 
 def _short(name: str, parts: dict[Split, Mined], order: StatesOrder) -> list[str]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from radgen.generators.similarity.corpus import words_of
 from radgen.generators.similarity.pairs import level_out
 from radgen.generators.splits import Split
-from radgen.generators.states.corpus import STATES, StateCorpus
+from radgen.generators.states.corpus import ANY, STATES, UNNAMED, StateCorpus
 from radgen.generators.states.settings import StatesSettings
 
 Ints = NDArray[np.int64]
@@ -99,6 +99,18 @@ def mine_pairs(corpus: StateCorpus, split: Split, rows: int, seed: int, options:
         for first, second, count in shares:
             rng = generator("pairs", tag, first, second, split, seed)
             mined.add(tag, (first, second), _pairs(groups[first], groups[second], count, rng, mined.rejected))
+    return mined
+
+
+def mine_others(corpus: StateCorpus, split: Split, rows: int, seed: int, options: StatesSettings) -> Mined:
+    """Return pairs of a sentence about a finding and one that names none, balanced alike."""
+    mined = Mined(wanted=rows)
+    others = Group(corpus, ANY, UNNAMED, split)
+    for index, quota in enumerate(_even(rows, len(corpus.findings) * len(STATES))):
+        tag, state = corpus.findings[index // 2], STATES[index % 2]
+        rng = generator("others", tag, state, split, seed)
+        group = Group(corpus, tag, state, split)
+        mined.add(tag, (state, UNNAMED), _pairs(group, others, quota, rng, mined.rejected))
     return mined
 
 

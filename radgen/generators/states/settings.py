@@ -22,6 +22,7 @@ class RowsSettings(Strict):
 
     pairs: Count
     triplets: Count
+    others: Count
 
 
 class SyntheticSettings(Strict):

@@ -14,18 +14,32 @@ from pydantic import ValidationError
 from radgen.generators.blocks import row_id
 from radgen.generators.similarity.folder import bin_of
 from radgen.generators.splits import SPLITS, Splitter, text_hash
-from radgen.generators.states.corpus import KEPT_APART, STATES, extractor, state_of
-from radgen.generators.states.lines import ACROSS, PAIR_COLUMNS, SENTENCE_COLUMNS, TRIPLET_COLUMNS, WITHIN
+from radgen.generators.states.corpus import KEPT_APART, STATES, UNNAMED, extractor, state_of
+from radgen.generators.states.lines import (
+    ACROSS,
+    PAIR_COLUMNS,
+    SENTENCE_COLUMNS,
+    TRIPLET_COLUMNS,
+    WITHIN,
+    score_of,
+)
 from radgen.generators.states.phrasing import Phrasings, phrasing_id
 from radgen.generators.states.settings import StatesSettings
 from radgen.ontology.load import Ontology
 
 Found = tuple[str, int | None, str]
-_COLUMNS = {"sentences": SENTENCE_COLUMNS, "pairs": PAIR_COLUMNS, "triplets": TRIPLET_COLUMNS}
+_COLUMNS = {
+    "sentences": SENTENCE_COLUMNS,
+    "pairs": PAIR_COLUMNS,
+    "others": PAIR_COLUMNS,
+    "triplets": TRIPLET_COLUMNS,
+}
+_PAIR = tuple((f"sentence{n}", f"state{n}", f"phrasing{n}", f"presence{n}") for n in (1, 2))
 #: Columns of a text: the text, what it states, its phrasing, what is said of the finding.
 _TEXTS = {
     "sentences": (("sentence", "state", "phrasing", "presence"),),
-    "pairs": tuple((f"sentence{n}", f"state{n}", f"phrasing{n}", f"presence{n}") for n in (1, 2)),
+    "pairs": _PAIR,
+    "others": _PAIR,
     "triplets": tuple(
         (name, f"{name}_state", f"{name}_phrasing", None) for name in ("anchor", "positive", "negative")
     ),
@@ -35,8 +49,9 @@ _TEXTS = {
 class _Texts:
     """Reads each distinct text again, once: its phrasing, split and states."""
 
-    def __init__(self, ontology: Ontology, options: StatesSettings, reread: bool) -> None:
+    def __init__(self, ontology: Ontology, options: StatesSettings, findings: set[str], reread: bool) -> None:
         self.options = options
+        self.findings = findings
         self.rules = extractor(ontology)
         self.phrasings = Phrasings(self.rules, Splitter(options.splits))
         self.own = Splitter(ontology.axes.splits)
@@ -58,9 +73,11 @@ class _Texts:
             yield f"its phrasing belongs to {own_split}"
         if split == "train" and self.own.of(text) != "train":
             yield "its string belongs to another split in other datasets"
-        if state_of(states, tag, self.options) != presence:
+        about = self.findings if presence == UNNAMED else (tag,)
+        expected = None if presence == UNNAMED else presence
+        if any(state_of(states, name, self.options) != expected for name in about):
             yield f"its states do not say {presence} of {tag}"
-        if self.reread and state_of(alone, tag, self.options) != presence:
+        if self.reread and any(state_of(alone, name, self.options) != expected for name in about):
             yield f"the text does not read as {presence} of {tag}"
 
 
@@ -79,7 +96,7 @@ def verify_states(
     if name not in _COLUMNS or tuple(manifest.get("columns", ())) != _COLUMNS[name]:
         yield where, None, f"columns: not those of states/{name}"
         return
-    texts = _Texts(ontology, options, manifest.get("states") == "rules")
+    texts = _Texts(ontology, options, findings, manifest.get("states") == "rules")
     strings: dict[int, str] = {}
     targets: Counter[str] = Counter()
     ids: set[str] = set()
@@ -142,14 +159,16 @@ def _row(
         if strings.setdefault(text_hash(row[text]), split) != split:
             yield "a string of it is in another split too"
         yield from texts.problems(split, row[text], row[states], row[phrasing], row["finding"], presence)
-    if name != "sentences" and not set(said) <= set(STATES):
+    own = said[:1] if name == "others" else said
+    if name != "sentences" and not set(own) <= set(STATES):
         yield "a state of it is neither present nor absent"
-    if name == "pairs":
+    if name == "others" and said[1] != UNNAMED:
+        yield f"its second text says {said[1]}, expected {UNNAMED}"
+    if name in ("pairs", "others"):
         targets[bin_of(row["score"])] += 1
-        same = said[0] == said[1]
-        if row["score"] != (WITHIN if same else ACROSS):
-            yield f"score {row['score']}, its states give {WITHIN if same else ACROSS}"
-        if same and row["phrasing1"] == row["phrasing2"]:
+        if row["score"] != score_of(*said):
+            yield f"score {row['score']}, its states give {score_of(*said)}"
+        if said[0] == said[1] and row["phrasing1"] == row["phrasing2"]:
             yield "two sentences of one state in one phrasing"
     elif name == "triplets":
         targets[bin_of(row["negative_target"])] += 1
@@ -163,7 +182,7 @@ def _row(
 
 def _said(name: str, row: Mapping[str, Any]) -> list[str]:
     """Return what a row claims that each of its texts says of the finding."""
-    if name == "pairs":
+    if name in ("pairs", "others"):
         return [row["presence1"], row["presence2"]]
     if name == "sentences":
         return [row["presence"]]

@@ -130,8 +130,7 @@ class Stage:
 
 def names(kind: Literal["stage", "preset"]) -> list[str]:
     """Return the packaged stages or presets."""
-    folder = _DATA / "presets" if kind == "preset" else _DATA
-    return sorted(path.stem for path in folder.glob("*.yaml") if path.stem != "defaults")
+    return sorted(path.stem for path in (_DATA / f"{kind}s").glob("*.yaml"))
 
 
 def stage_name(word: str) -> str:
@@ -165,7 +164,7 @@ def load_stage(
         raise RadgenError(f"--preset: {unknown('preset', preset, names('preset'))}")
     sources = [
         _source(_DATA, "defaults"),
-        _source(_DATA, word if word != name else name),
+        _source(_DATA / "stages", word),
         _preset(_source(_DATA / "presets", preset), name),
         *(read_yaml(path) for path in files),
     ]

@@ -50,6 +50,10 @@ def evaluate(
     radjudge: Annotated[
         Path | None, typer.Option("--radjudge", help="RadJudge's JSON file of ranking tests.")
     ] = None,
+    radthought: Annotated[
+        Path | None,
+        typer.Option("--radthought", help="Records of 'radgen radthought': retrieval from level to level."),
+    ] = None,
     out: Annotated[
         Path, typer.Option("--out", help="Folder for results.json and the vectors.")
     ] = Path("evaluation"),
@@ -91,6 +95,7 @@ def evaluate(
         pool=pool,
         discrepancies=discrepancies,
         radjudge=radjudge,
+        radthought=radthought,
         full=full,
         cache=None if no_cache else out / "vectors",
         seed=seed,

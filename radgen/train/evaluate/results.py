@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -72,8 +73,17 @@ def _sources(bench: Bench) -> dict[str, Any]:
         "judging": {"folder": request.judging.name, "sets": sets} if sets else None,
         "reports": reports,
         "discrepancies": {"rows": len(wrong)} if wrong else None,
-        "radjudge": {"name": request.radjudge.name} if request.radjudge else None,
+        "radjudge": _file(request.radjudge),
+        "radthought": _file(request.radthought),
     }
+
+
+def _file(path: Path | None) -> dict[str, Any] | None:
+    if path is None:
+        return None
+    file = path / "records.jsonl" if path.is_dir() else path
+    digest = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None
+    return {"name": path.name, "sha256": digest}
 
 
 def _result(result: Result) -> dict[str, Any]:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
+from radgen.errors import RadgenError
 from radgen.generators.splits import normalise
 from radgen.train import measures as m
 from radgen.train.evaluate.encoders import Encoder
 from radgen.train.evaluate.outcome import Outcome, SkippedError, Sure
 from radgen.train.evaluate.reports import ABSENT, PRESENT, Pool, State, status_of
 from radgen.train.evaluate.settings import EvaluateFile, SideQuery
+from radgen.train.measures.ordering import Vectors
 
 Show = Callable[[int], None]
 Ints = NDArray[np.int64]
@@ -27,12 +31,68 @@ def distinct(texts: Sequence[str]) -> tuple[list[str], Ints, Ints]:
     return list(place), numbers, np.bincount(numbers, minlength=len(place))
 
 
-def retrieval(pool: Pool, encoder: Encoder, settings: EvaluateFile, sure: Sure, show: Show) -> Outcome:
-    """Judge retrieval of the paired section, in both directions (paper tables 1 and 2)."""
+def retrieval(
+    pool: Pool | None,
+    records: Path | None,
+    encoder: Encoder,
+    settings: EvaluateFile,
+    sure: Sure,
+    show: Show,
+) -> Outcome:
+    """Judge retrieval of paired sections, in both directions (paper tables 1 and 2), and of levels.
+
+    Args:
+        records: output of ``radgen radthought``: does a level of a report find the next one (appendix A).
+    """
+    if pool is None and records is None:
+        raise SkippedError("needs --reports or --radthought")
+    out = Outcome()
+    if pool is not None:
+        _sections(out, pool, encoder, settings, sure, show)
+    if records is not None:
+        levels = read_levels(records, {name for pair in settings.retrieval.levels for name in pair})
+        for source, target in settings.retrieval.levels:
+            both = [row for row in levels if row[source] and row[target]]
+            group = f"{source}→{target}".replace("_", " ")
+            asked, wanted = [row[source] for row in both], [row[target] for row in both]
+            _both_ways(out, group, asked, wanted, settings.tokens.radthought, encoder, settings, sure, show)
+        out.notes.append(f"levels of {len(levels):,} records of RadThought")
+    return out
+
+
+def read_levels(path: Path, names: set[str]) -> list[dict[str, str]]:
+    """Read levels of ``records.jsonl`` (or of the folder that has it), each as one text.
+
+    Raises:
+        RadgenError: it is not there, or a row lacks a level.
+    """
+    path = path / "records.jsonl" if path.is_dir() else path
+    if not path.is_file():
+        raise RadgenError(f"{path}: no such file (expected records.jsonl of 'radgen radthought')")
+    out = []
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                row = orjson.loads(line)
+                texts = {name: row[name] for name in names}
+            except (orjson.JSONDecodeError, KeyError, TypeError):
+                levels = ", ".join(sorted(names))
+                raise RadgenError(f"{path}:{number}: no record of RadThought (expected {levels})") from None
+            out.append({name: _joined(text) for name, text in texts.items()})
+    return out
+
+
+def _joined(text: str | list[str] | None) -> str:
+    return " ".join(text) if isinstance(text, list) else text or ""
+
+
+def _sections(
+    out: Outcome, pool: Pool, encoder: Encoder, settings: EvaluateFile, sure: Sure, show: Show
+) -> None:
     pairs = pool.pairs
     if len(pairs) < 2:
         raise SkippedError(f"{pool.path.name}: fewer than two reports have both findings and impression")
-    out = Outcome(notes=[f"{len(pairs):,} pairs, {encoder.limit(pool.tokens)} tokens"])
+    out.notes.append(f"{len(pairs):,} pairs, {encoder.limit(pool.tokens)} tokens")
     if rest := len(pool.ids) - len(pairs):
         out.notes.append(f"{rest:,} reports without findings or impression left out")
     sections = {
@@ -45,18 +105,9 @@ def retrieval(pool: Pool, encoder: Encoder, settings: EvaluateFile, sure: Sure, 
         out.notes.append(f"nDCG: {int((~labelled).sum()):,} pairs without labels in {labels.source} left out")
     for source, target in (("findings", "impression"), ("impression", "findings")):
         group = f"{source}→{target}"
-        asked, entry, _ = distinct(sections[source])
-        texts, own, counts = distinct(sections[target])
-        queries = encoder.vectors(asked, pool.tokens, show)[entry]
-        gallery = encoder.vectors(texts, pool.tokens, show)
-        # Equal: the same but for case, white space or a closing full stop, as in radgen's splits.
-        _, equal, _ = distinct([normalise(text) for text in texts])
-        for name, groups in (("", None), ("_equal", equal)):
-            found = m.ranks(queries, gallery, own, counts, equal=groups)
-            for k in settings.retrieval.recall:
-                out.add(f"retrieval.recall{name}@{k}", group, sure.mean(found.hits(k)))
-            k = settings.retrieval.k
-            out.add(f"retrieval.mrr{name}@{k}", group, sure.mean(found.reciprocal(k)))
+        queries, gallery, own = _both_ways(
+            out, group, sections[source], sections[target], pool.tokens, encoder, settings, sure, show
+        )
         rows = np.flatnonzero(labelled)
         if not len(rows):
             continue
@@ -68,7 +119,36 @@ def retrieval(pool: Pool, encoder: Encoder, settings: EvaluateFile, sure: Sure, 
     out.notes.append(f"labels: {labels.source}")
     if figure := tsne(pool, pairs, encoder, settings, show):
         out.figures["tsne"] = figure
-    return out
+
+
+def _both_ways(
+    out: Outcome,
+    group: str,
+    asked: list[str],
+    wanted: list[str],
+    tokens: int,
+    encoder: Encoder,
+    settings: EvaluateFile,
+    sure: Sure,
+    show: Show,
+) -> tuple[Vectors, Vectors, Ints]:
+    """Add recall and MRR, strict and with equal texts as hits.
+
+    Returns:
+        The queries' vectors, those of the distinct wanted texts, and the number of each query's own text.
+    """
+    texts, own, counts = distinct(wanted)
+    queries = encoder.vectors(asked, tokens, show)
+    gallery = encoder.vectors(texts, tokens, show)
+    # Equal: the same but for case, white space or a closing full stop, as in radgen's splits.
+    _, equal, _ = distinct([normalise(text) for text in texts])
+    for name, groups in (("", None), ("_equal", equal)):
+        found = m.ranks(queries, gallery, own, counts, equal=groups)
+        for k in settings.retrieval.recall:
+            out.add(f"retrieval.recall{name}@{k}", group, sure.mean(found.hits(k)))
+        k = settings.retrieval.k
+        out.add(f"retrieval.mrr{name}@{k}", group, sure.mean(found.reciprocal(k)))
+    return queries, gallery, own
 
 
 def tsne(

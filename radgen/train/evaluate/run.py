@@ -44,6 +44,7 @@ class Request:
         pool: a key of ``tokens.sections``, or None.
         discrepancies: folder of ``radgen discrepancies``, or None: they are made from the reports.
         radjudge: RadJudge's file, or None.
+        radthought: records of ``radgen radthought``, or None.
         full: judge every row of the judging sets.
         cache: folder for vectors, or None.
     """
@@ -56,6 +57,7 @@ class Request:
     pool: str | None = None
     discrepancies: Path | None = None
     radjudge: Path | None = None
+    radthought: Path | None = None
     full: bool = False
     cache: Path | None = None
     seed: int | None = None
@@ -171,7 +173,9 @@ class Bench:
             return self._discrepancies(encoder, show)
         if suite == "cost":
             return cost(self.need_pool(), encoder, settings)
-        over_reports = {"retrieval": retrieval, "queries": queries, "probes": probes}
+        if suite == "retrieval":
+            return retrieval(self.pool, self.request.radthought, encoder, settings, sure, show)
+        over_reports = {"queries": queries, "probes": probes}
         return over_reports[suite](self.need_pool(), encoder, settings, sure, show)
 
     def _discrepancies(self, encoder: Encoder, show: Show) -> Outcome:

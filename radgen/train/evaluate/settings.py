@@ -47,6 +47,7 @@ class Tokens(Strict):
     archive_pool: str
     default_pool: str
     probes: Whole
+    radthought: Whole
 
 
 class Sample(Strict):
@@ -69,10 +70,11 @@ class ContrastSettings(Strict):
 
 
 class RetrievalSettings(Strict):
-    """Cut-offs of recall, and of MRR and nDCG."""
+    """Cut-offs of recall, and of MRR and nDCG; levels of RadThought."""
 
     recall: list[Whole]
     k: Whole
+    levels: list[Annotated[list[str], Field(min_length=2, max_length=2)]]
 
 
 class Query(Strict):

@@ -29,10 +29,11 @@ def _suite(
     results: Mapping[str, Any],
     console: Console,
 ) -> None:
-    values = {
-        (value["measure"], value["group"]): None for entry in entries.values() for value in entry["values"]
-    }
-    shown = [key for key in values if not key[1] or not key[0].startswith(_BRIEF.get(suite, ("\0",)))]
+    shown = [
+        (measure, group)
+        for measure, group in _keys(entries)
+        if not group or not measure.startswith(_BRIEF.get(suite, ("\0",)))
+    ]
     by = {
         model: {(value["measure"], value["group"]): value for value in entry["values"]}
         for model, entry in entries.items()
@@ -63,6 +64,17 @@ def _suite(
             console.print(f"  {model}: skipped: {entry['reason']}", markup=False, soft_wrap=True)
         for note in entry["notes"] if model == models[0] or entry["notes"] != _first(entries, models) else ():
             console.print(f"  {note}", style="dim", markup=False, soft_wrap=True)
+
+
+def _keys(entries: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Return measures and groups: measures as they first come, each with its overall figure first."""
+    groups: dict[str, list[str]] = {}
+    for entry in entries.values():
+        for value in entry["values"]:
+            known = groups.setdefault(value["measure"], [])
+            if value["group"] not in known:
+                known.append(value["group"])
+    return [(name, group) for name, known in groups.items() for group in sorted(known, key=bool)]
 
 
 def _first(entries: Mapping[str, Mapping[str, Any]], models: Sequence[str]) -> Any:

@@ -73,6 +73,19 @@ def _cosent(options: Options, _: Given) -> nn.Module:
     return loss
 
 
+def _states(options: Options, given: Given) -> nn.Module:
+    from radgen.train.state_loss import StateLoss
+
+    findings = sorted({row["finding"] for row in given.rows})
+    return StateLoss(findings, given.dimensions, options, given.seed)
+
+
+def _apart(options: Options, given: Given) -> nn.Module:
+    from radgen.train.state_loss import ApartLoss
+
+    return ApartLoss()
+
+
 KINDS: dict[str, Kind] = {
     "triplet": Kind(
         texts=("anchor", "positive", "negative"),
@@ -90,6 +103,18 @@ KINDS: dict[str, Kind] = {
         forms="pairs",
         build=_cosent,
     ),
+    "states": Kind(
+        texts=("sentence1", "sentence2"),
+        score="score",
+        states=(),
+        targets=(),
+        forms=None,
+        build=_states,
+        columns=("finding", "presence1", "presence2", "state1", "state2"),
+    ),
+    "apart": Kind(
+        texts=("sentence1", "sentence2"), score="score", states=(), targets=(), forms=None, build=_apart
+    ),
 }
 
 
@@ -104,43 +129,62 @@ def kind_of(loss: str, where: str) -> Kind:
     return KINDS[loss]
 
 
-class WeightedLoss(nn.Module):
-    """One dataset's term of the mixture: w · L over the distinct texts of a batch, each encoded once.
+class Term(nn.Module):
+    """One dataset's term of the mixture: its loss and its weight w."""
 
-    ``model`` must have this name: the trainer puts the DDP wrapper there; without it the ranks drift apart
-    silently. Each rank encodes its share of the texts; vectors are gathered and every rank computes the loss
-    of the whole batch, so that n ranks give what one rank gives.
-    """
-
-    def __init__(self, model: Any, loss: nn.Module, weight: float) -> None:
+    def __init__(self, loss: nn.Module, weight: float) -> None:
         super().__init__()
-        self.model = model
         self.loss = loss
         self.weight = weight
-        self.last = float("nan")  # of the whole batch, without the weight
 
-    def forward(
-        self, sentence_features: Sequence[dict[str, Tensor]], labels: Mapping[str, Any]
-    ) -> Tensor:
-        """Return the weighted loss of a batch.
+    def forward(self, vectors: Tensor, labels: Mapping[str, Any]) -> Tensor:
+        """Return the loss of rows over vectors, without the weight: a mean (triplets) or eq. 4.
 
         Args:
-            sentence_features: this rank's texts in chunks of like length.
-            labels: ``rows`` (R, k) positions of texts, ``score`` (R,) or absent, ``columns`` of the kind,
-                ``order`` (n,): where text i of the batch stands among the gathered vectors.
+            vectors: shape (n, d).
+            labels: ``rows`` (R, k) positions, ``score`` (R,) or absent, ``columns`` of the kind or absent.
         """
-        own = torch.cat([self.model(chunk)["sentence_embedding"] for chunk in sentence_features])
-        value = self.value(gathered(own.float())[labels["order"]], labels)
-        self.last = float(value.detach())
-        return value * self.weight
-
-    def value(self, vectors: Tensor, labels: Mapping[str, Any]) -> Tensor:
-        """Return the loss of rows over vectors, without the weight: a mean (triplets) or eq. 4."""
         rows, columns = labels["rows"], labels.get("columns")
         texts = [vectors[rows[:, column]] for column in range(rows.shape[1])]
         given = {**columns, "score": labels.get("score")} if columns else labels.get("score")
         found: Tensor = self.loss.compute_loss_from_embeddings(texts, given)  # type: ignore[operator]
         return found
+
+
+class MixtureLoss(nn.Module):
+    """The mean of w · L over the segments of a step, each distinct text of the step encoded once.
+
+    ``model`` must have this name: the trainer puts the DDP wrapper there; without it the ranks drift apart
+    silently. Each rank encodes its share of the texts; vectors are gathered and every rank computes the loss
+    of the whole step, so that n ranks give what one rank gives.
+    """
+
+    def __init__(self, model: Any, terms: Mapping[str, Term]) -> None:
+        super().__init__()
+        self.model = model
+        self.terms = nn.ModuleDict(terms)
+        self.last: list[tuple[str, float]] = []  # dataset and loss of each segment, without the weight
+
+    def forward(
+        self, sentence_features: Sequence[dict[str, Tensor]], labels: Mapping[str, Any]
+    ) -> Tensor:
+        """Return the weighted loss of a step.
+
+        Args:
+            sentence_features: this rank's texts in chunks of like length.
+            labels: ``order`` (n,): where text i of the step stands among the gathered vectors; ``segments``:
+                a mapping each, with ``dataset`` and what :class:`Term` takes.
+        """
+        own = torch.cat([self.model(chunk)["sentence_embedding"] for chunk in sentence_features])
+        vectors = gathered(own.float())[labels["order"]]
+        found = []
+        self.last = []
+        for segment in labels["segments"]:
+            term = self.terms[segment["dataset"]]
+            value = term(vectors, segment)
+            self.last.append((segment["dataset"], float(value.detach())))
+            found.append(value * term.weight)
+        return torch.stack(found).mean()
 
 
 def gathered(own: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from radgen.train.losses import Given, Kind, Options
+from radgen.train.losses import Options
 
 SIGNS = {"present": 1.0, "absent": -1.0}
 
@@ -112,24 +112,3 @@ class ApartLoss(nn.Module):
         """Return the loss of vectors of the first and of the second texts, each (R, d)."""
         first, second = (functional.normalize(part, dim=1) for part in embeddings)
         return (first @ second.T).square().mean()
-
-
-def _states(options: Options, given: Given) -> nn.Module:
-    findings = sorted({row["finding"] for row in given.rows})
-    return StateLoss(findings, given.dimensions, options, given.seed)
-
-
-def _apart(options: Options, given: Given) -> nn.Module:
-    return ApartLoss()
-
-
-STATES = Kind(
-    texts=("sentence1", "sentence2"),
-    score="score",
-    states=(),
-    targets=(),
-    forms=None,
-    build=_states,
-    columns=("finding", "presence1", "presence2", "state1", "state2"),
-)
-APART = Kind(texts=("sentence1", "sentence2"), score="score", states=(), targets=(), forms=None, build=_apart)

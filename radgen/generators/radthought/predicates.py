@@ -23,6 +23,7 @@ Beyond §6's vocabulary *(ours)*, so that no stated field is lost: ``severity_mi
 
 from __future__ import annotations
 
+import functools
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -117,6 +118,7 @@ RELATIONS = frozenset(name for name, signature in VOCABULARY.items() if signatur
 SYMMETRIC = frozenset(("adjacent_to", "differential"))
 
 
+@functools.lru_cache(maxsize=1 << 16)  # reports say the same again and again
 def parse(source: str) -> Predicate:
     """Read one predicate of the vocabulary.
 

@@ -24,6 +24,7 @@ from radgen.generators.radthought.scores import (
     jaccard,
     scene_score,
     side_of,
+    told,
 )
 from radgen.generators.radthought.scores_coded import Conclusions, Rows, Words, scene_scores
 from radgen.ontology import load_ontology
@@ -32,11 +33,13 @@ POLICY = load_policy(load_ontology())
 OPTIONS = settings().conclusions
 
 
-def concluded(about: str, assertion: str | None = "present", **stated: str) -> dict[str, str | None]:
-    return {"about": about, **dict.fromkeys(COMPARED), "assertion": assertion, **stated}
+def concluded(about: str, assertion: str | None = "present", **stated: Any) -> dict[str, Any]:
+    """A conclusion that rests on an effusion, if nothing else is said."""
+    evidence = {"assertion": assertion, "evidence": ["pleural_effusion"]}
+    return {"about": about, **dict.fromkeys(COMPARED), **evidence, **stated}
 
 
-def score(a: list[dict[str, str | None]], b: list[dict[str, str | None]]) -> float:
+def score(a: list[dict[str, Any]], b: list[dict[str, Any]]) -> float:
     value = conclusion_score(a, b, OPTIONS, POLICY).value
     assert conclusion_score(b, a, OPTIONS, POLICY).value == value  # to the last bit
     assert -1.0 <= value <= 1.0
@@ -69,13 +72,15 @@ def test_a_predicate_of_two_findings_counts_twice() -> None:
 
 
 # --- conclusions ---------------------------------------------------------------------------------
+# Weights: assertion 2.5, certainty 0.6, severity 1.2, acuity 0.8, temporal, mechanism, significance and side
+# 1.0, evidence 2.5.
 
 
 def test_a_severity_step_and_the_other_side() -> None:
     a = concluded("compressive_atelectasis", certainty="possible", severity="mild", side="left")
     b = concluded("compressive_atelectasis", certainty="possible", severity="moderate", side="right")
-    # assertion 2.5, certainty 0.6, severity 1.2 t(1) = 1.2 * 0.601475, side -1.0; weights 5.3
-    assert score([a], [b]) == pytest.approx((2.5 + 0.6 + 1.2 * 0.601475 - 1.0) / 5.3, abs=1e-6)
+    # assertion 2.5, certainty 0.6, severity 1.2 t(1) = 1.2 * 0.601475, side -1.0, evidence 2.5; weights 7.8
+    assert score([a], [b]) == pytest.approx((2.5 + 0.6 + 1.2 * 0.601475 - 1.0 + 2.5) / 7.8, abs=1e-6)
 
 
 def test_present_against_absent_takes_all_attributes_with_it() -> None:
@@ -90,44 +95,71 @@ def test_present_against_absent_takes_all_attributes_with_it() -> None:
 
 def test_every_ordinal_and_mechanisms() -> None:
     a = concluded(
-        "edema", acuity="acute", temporal="new", significance="critical", mechanism="possible(heart_failure)"
+        "edema",
+        acuity="acute",
+        temporal="new",
+        significance="critical",
+        mechanism="possible(heart_failure)",
     )
     b = concluded(
-        "edema", acuity="chronic", temporal="stable", significance="minor", mechanism="stated(heart_failure)"
+        "edema",
+        acuity="chronic",
+        temporal="stable",
+        significance="minor",
+        mechanism="stated(heart_failure)",
     )
     # two steps each: t(2) = 2 exp(-4 / 4.5) - 1 = -0.177775; acuity 0.8, temporal 1.0, significance 1.0
     # the same mechanism, but only possible on one side: 0.6
-    assert score([a], [b]) == pytest.approx((2.5 + 2.8 * -0.177775 + 0.6) / 6.3, abs=1e-6)
+    assert score([a], [b]) == pytest.approx((2.5 + 2.8 * -0.177775 + 0.6 + 2.5) / 8.8, abs=1e-6)
     c = concluded("edema", mechanism="possible(fluid_overload)", temporal="mixed")
     # against a: mechanism -0.5, mixed change 0.0; acuity and significance on one side only: 0.6 and 0.3
-    assert score([a], [c]) == pytest.approx((2.5 - 0.5 + 0.0 + 0.8 * 0.6 + 0.3) / 6.3)
+    assert score([a], [c]) == pytest.approx((2.5 - 0.5 + 0.0 + 0.8 * 0.6 + 0.3 + 2.5) / 8.8)
 
 
 def test_hedges_on_one_side() -> None:
     plain, hedged = concluded("pneumonia"), concluded("pneumonia", certainty="cannot_exclude")
     # RadSim's table: cannot_exclude against no hedge is -0.2
-    assert score([plain], [hedged]) == pytest.approx((2.5 - 0.6 * 0.2) / 3.1)
+    assert score([plain], [hedged]) == pytest.approx((2.5 - 0.6 * 0.2 + 2.5) / 5.6)
+
+
+def test_what_it_derives_from() -> None:
+    a = concluded("lung_infection", evidence=["consolidation", "pleural_effusion"])
+    b = concluded("lung_infection", evidence=["consolidation", "ground_glass_opacity"])
+    c = concluded("lung_infection", evidence=["ground_glass_opacity"])
+    # one finding of three in common: 2/3 - 1; none: -1
+    assert score([a], [b]) == pytest.approx((2.5 - 2.5 / 3) / 5.0)
+    assert score([a], [c]) == pytest.approx(0.0)
+    # of what both deny, what it derives from is no matter
+    assert score([{**a, "assertion": "absent"}], [{**c, "assertion": "absent"}]) == 1.0
+
+
+def test_generic_conclusions_are_about_their_findings() -> None:
+    a = concluded("one_organ", evidence=["cardiomegaly", "pericardial_effusion"])
+    b = concluded("one_organ", evidence=["cardiomegaly"])
+    c = concluded("one_organ", evidence=["rib_fracture"])
+    assert score([a], [b]) == pytest.approx((2.5 + 0.0) / 5.0)
+    assert score([a], [c]) == pytest.approx(-0.6)  # about different things: each is alone
+    # b meets the half of a that it shares; c is alone with its 5.0
+    assert score([a], [b, c]) == pytest.approx((2.5 - 0.6 * 5.0) / 10.0)
 
 
 def test_what_one_side_has_alone_counts_against() -> None:
     shared = concluded("heart_failure")
     denied = concluded("tension_pneumothorax", "absent")
     more = concluded("malignancy", severity="severe")
-    # 2.5 agreed; alone: a denial 2.5 * -0.2, a process with a severity 3.7 * -0.6
-    assert score([shared], [shared, denied, more]) == pytest.approx((2.5 - 0.5 - 2.22) / 8.7)
+    # 5.0 agreed; alone: a denial 2.5 * -0.2, a process with a severity and its evidence 6.2 * -0.6
+    assert score([shared], [shared, denied, more]) == pytest.approx((5.0 - 0.5 - 3.72) / 13.7)
     assert score([shared], [more]) == pytest.approx(-0.6)
     assert score([shared], []) == pytest.approx(-0.6)
     assert score([], []) == 1.0
 
 
 def test_of_two_conclusions_about_one_process_the_best_match_counts() -> None:
-    left, right = (
-        concluded("compressive_atelectasis", side="left"),
-        concluded("compressive_atelectasis", side="right"),
-    )
+    left = concluded("compressive_atelectasis", side="left")
+    right = concluded("compressive_atelectasis", side="right")
     assert score([left, right], [right, left]) == 1.0
-    # left meets left; right is alone: 3.5 * 1 + 3.5 * -0.6
-    assert score([left, right], [left]) == pytest.approx((3.5 - 2.1) / 7.0)
+    # left meets left; right is alone: 6 * 1 + 6 * -0.6
+    assert score([left, right], [left]) == pytest.approx((6.0 - 3.6) / 12.0)
 
 
 def test_the_side_is_that_of_the_evidence() -> None:
@@ -136,6 +168,13 @@ def test_the_side_is_that_of_the_evidence() -> None:
     assert side_of([{"laterality": "midline"}, {"laterality": "left"}]) == "left"
     assert side_of([{"laterality": "midline"}]) == "midline"
     assert side_of([{}]) is None
+    states = {
+        1: {"finding": "pleural_effusion", "presence": "absent", "laterality": "left"},
+        2: {"finding": "atelectasis", "presence": "present", "laterality": "right"},
+    }
+    row = {"about": "x", "derived": ["f2", "f1"], **dict.fromkeys(COMPARED), "assertion": "present"}
+    said = told(row, states)
+    assert (said["side"], said["evidence"]) == ("right", ["atelectasis", "pleural_effusion"])
 
 
 # --- fused ---------------------------------------------------------------------------------------
@@ -168,9 +207,9 @@ def test_settings_are_checked() -> None:
 # --- many pairs at once --------------------------------------------------------------------------
 
 
-def random_conclusion(draw: random.Random) -> dict[str, str | None]:
-    values: dict[str, tuple[str | None, ...]] = {
-        "about": ("a", "b", "c"),
+def random_conclusion(draw: random.Random) -> dict[str, Any]:
+    values: dict[str, tuple[Any, ...]] = {
+        "about": ("a", "b", "one_organ"),
         "assertion": ("present", "present", "absent", "indeterminate"),
         "certainty": (None, "cannot_exclude", "possible", "probable", "definite"),
         "severity": (None, None, "trace", "severe"),
@@ -179,6 +218,7 @@ def random_conclusion(draw: random.Random) -> dict[str, str | None]:
         "mechanism": (None, "possible(x)", "stated(x)", "possible(y)"),
         "significance": (None, "incidental", "minor", "critical"),
         "side": (None, "left", "right", "bilateral", "midline"),
+        "evidence": (["x"], ["y"], ["x", "y"], ["x", "y", "z"], ["z"]),
     }
     return {name: draw.choice(choices) for name, choices in values.items()}
 

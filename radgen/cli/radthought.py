@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from radgen.cli.options import Force, OntologyFiles, Seed, Workers, files
+from radgen.cli.options import Force, OntologyFiles, Out, Rows, Seed, Workers, files
 from radgen.errors import RadgenError, unknown
 
 #: What ``radgen radthought`` runs where no command of the group is named.
@@ -86,6 +86,80 @@ def records(
         made = make_records(order, out, workers=workers or default_workers(), force=force, progress=show)
     for line in summary(made):
         messages().print(line, markup=False)
+
+
+Records = Annotated[
+    Path,
+    typer.Argument(help="Folder that 'radgen radthought' wrote, or its records.jsonl.", metavar="RECORDS"),
+]
+_MADE_BY_DEFAULT = Path("data/radthought/records")
+
+
+@app.command()
+def pairs(
+    records: Records = _MADE_BY_DEFAULT,
+    level: Annotated[
+        str,
+        typer.Option(
+            help="fused, scene_graph, first_order, second_order, third_order, synthesis, or all of them."
+        ),
+    ] = "all",
+    out: Out = Path("data"),
+    n: Rows = None,
+    seed: Seed = 42,
+    force: Force = False,
+    ontology: OntologyFiles = None,
+) -> None:
+    """Make scored pairs of records: of whole hierarchies (fused), and level by level."""
+    from radgen.generators.radthought.pairs import make_thought_pairs
+
+    _make(make_thought_pairs, records, None, level, out, n, seed, force, ontology)
+
+
+@app.command()
+def triplets(
+    records: Records = _MADE_BY_DEFAULT,
+    family: Annotated[
+        str, typer.Option(help="findings_alignment, coherence, derivation, or all of them.")
+    ] = "all",
+    reports: Annotated[
+        Path | None,
+        typer.Option(help="The reports of the records, for findings_alignment; synthetic ones if absent."),
+    ] = None,
+    out: Out = Path("data"),
+    n: Rows = None,
+    seed: Seed = 42,
+    force: Force = False,
+    ontology: OntologyFiles = None,
+) -> None:
+    """Make triplets of records whose negatives are of unrelated reports."""
+    from radgen.generators.radthought.triplets import make_thought_triplets
+
+    _make(make_thought_triplets, records, reports, family, out, n, seed, force, ontology)
+
+
+def _make(
+    maker: Any,
+    records: Path,
+    reports: Path | None,
+    name: str,
+    out: Path,
+    rows: int | None,
+    seed: int,
+    force: bool,
+    ontology: list[Path] | None,
+) -> None:
+    from rich.console import Console
+
+    from radgen.console import counter
+    from radgen.generators.radthought.pairs_folder import ThoughtOrder
+    from radgen.generators.similarity.show import print_made_from_reports
+
+    order = ThoughtOrder(records, reports, rows, seed, files(ontology))
+    with counter("records read") as show:
+        made = maker(order, name, out, force=force, progress=show)
+    for each in made:
+        print_made_from_reports(each, Console())
 
 
 def summary(made: Any) -> list[str]:

@@ -12,7 +12,7 @@ from radgen.ontology.finding import Finding
 _TEXT = {"dtype": "string"}
 _NUMBER = {"dtype": "float64"}
 _LISTS = {"size_dims_mm": "float64", "size_range_mm": "float64", "morphology": "string"}
-#: Keys of a conclusion in a row.
+#: Keys of a conclusion in a row, before the list of its evidence.
 CONCLUSIONS = (
     "level", "about", "assertion", "certainty", "severity", "acuity", "temporal", "mechanism", "significance",
     "side",
@@ -56,7 +56,8 @@ def features(
         if kind == "states":
             out.append({"name": name, "list": state_features()})
         elif kind == "conclusions":
-            out.append({"name": name, "list": [_column(key, _TEXT) for key in CONCLUSIONS]})
+            told = [*(_column(key, _TEXT) for key in CONCLUSIONS), {"name": "evidence", "list": "string"}]
+            out.append({"name": name, "list": told})
         elif kind in ("texts", "numbers"):
             out.append({"name": name, "list": "string" if kind == "texts" else "float64"})
         elif kind is not None:

@@ -19,15 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radgen.errors import DatasetError
-from radgen.extract.readers import Report, open_reports
 from radgen.generators.radsim.coded import Scorer
 from radgen.generators.radsim.coding import Coder
+from radgen.generators.radthought.corpus_reports import FindingsSections
 from radgen.generators.radthought.corpus_texts import TEXTS, RecordFile, TextName, evidence_text, texts_of
 from radgen.generators.radthought.pair_settings import LEVELS, LevelName, RadthoughtPairsFile
 from radgen.generators.radthought.predicates import canonical
 from radgen.generators.radthought.record import LEVELS as CONCLUDED
 from radgen.generators.radthought.record import Record
-from radgen.generators.radthought.scores import side_of, told
+from radgen.generators.radthought.scores import told
 from radgen.generators.radthought.scores_coded import (
     Conclusions,
     ConclusionScorer,
@@ -142,8 +142,7 @@ class Thoughts:
         steps = self.steps
         for place, item in enumerate(record.conclusions):
             evidence = [states[int(name[1:])] for name in item.derived]
-            here = [state for state in evidence if state.get("presence") != "absent"]
-            said = told(row["conclusions"][place], side_of(here or evidence))
+            said = told(row["conclusions"][place], states)
             lists[item.level].append(self.conclusions.number(said))
             hashes = text_hash(evidence_text(row, item.derived)), text_hash(item.text)
             for value in hashes:
@@ -166,25 +165,13 @@ class Thoughts:
             self.ownership.add(value, split)
         return value
 
-    def add_findings(self, path: Path) -> None:
-        """Add the findings sections of the reports that the records are of.
-
-        Raises:
-            DatasetError: none of the reports has a record.
-        """
-        numbers = {identifier: number for number, identifier in enumerate(self.ids)}
+    def add_findings(self, sections: FindingsSections) -> None:
+        """Add the findings sections of the reports that the records are of."""
         hashes = self._hashes["findings"]
-        for report in open_reports(path):
-            if not isinstance(report, Report):
-                continue
-            number = numbers.get(report.data["id"])
-            text = " ".join((report.data.get("findings") or "").split())
-            if number is not None and text:
-                self.findings[number] = text
-                hashes[number] = text_hash(text)
-                self.ownership.add(hashes[number], SPLITS[self._splits[number]])
-        if not self.findings:
-            raise DatasetError(f"{path}: no report of it has a record in {self.file.path} (ids are compared)")
+        for number, text in sections.of(self.ids):
+            self.findings[number] = text
+            hashes[number] = text_hash(text)
+            self.ownership.add(hashes[number], SPLITS[self._splits[number]])
 
     def settle(self) -> None:
         """Give every string to one split and code what was read; call it when everything was added."""
@@ -247,7 +234,7 @@ def read_thoughts(
     records: Path,
     policy: Policy,
     options: RadthoughtPairsFile,
-    reports: Path | None = None,
+    sections: FindingsSections | None = None,
     *,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Thoughts:
@@ -267,8 +254,8 @@ def read_thoughts(
             progress(len(seen))
     if not seen:
         raise DatasetError(f"{records}: no record")
-    if reports is not None:
-        thoughts.add_findings(reports)
+    if sections is not None:
+        thoughts.add_findings(sections)
     thoughts.settle()
     return thoughts
 

@@ -18,9 +18,17 @@ PairName = Literal["fused", "scene_graph", "first_order", "second_order", "third
 PAIRS: tuple[PairName, ...] = get_args(PairName)
 TripletName = Literal["findings_alignment", "coherence", "derivation"]
 TRIPLETS: tuple[TripletName, ...] = get_args(TripletName)
-#: What a conclusion is compared by, in order; ``side`` is that of the findings that it derives from.
+#: What a conclusion is compared by, in order; ``side`` and ``evidence`` are those of what it derives from.
 Compared = Literal[
-    "assertion", "certainty", "severity", "acuity", "temporal", "mechanism", "significance", "side"
+    "assertion",
+    "certainty",
+    "severity",
+    "acuity",
+    "temporal",
+    "mechanism",
+    "significance",
+    "side",
+    "evidence",
 ]
 COMPARED: tuple[Compared, ...] = get_args(Compared)
 Ordinal = Literal["certainty", "severity", "acuity", "temporal", "significance"]
@@ -85,6 +93,7 @@ class ConclusionSettings(Strict):
     mixed_change: Agreement
     unmatched: dict[Literal["present", "absent", "indeterminate"], Agreement]
     nothing_concluded: Agreement
+    generic: list[str]
 
     @model_validator(mode="after")
     def _whole(self) -> ConclusionSettings:

@@ -52,7 +52,8 @@ DESCRIPTIONS = {
     "state2": "what the second report states",
     "predicates1": "the evidence predicates of the first report",
     "predicates2": "the evidence predicates of the second report",
-    "conclusions1": "what is compared of the conclusions of the first text, with the side of their evidence",
+    "conclusions1": "what is compared of the conclusions of the first text; side and evidence are those of"
+    " the findings that they derive from",
     "conclusions2": "what is compared of the conclusions of the second text",
     "scene_graph": "score of the predicates: their Jaccard index without ids, mapped to [-1, 1]",
     "first_order": "score of the findings: RadSim",
@@ -93,7 +94,7 @@ def spec_of(name: PairName, order: ThoughtOrder) -> Spec:
     return Spec(
         family=FAMILY,
         name=name,
-        command=order.command("pairs", name),
+        command=order.command("pairs", f"--level {name}"),
         seed=order.seed,
         columns=columns_of(name),
         texts=("sentence1", "sentence2"),
@@ -159,14 +160,18 @@ def _make(
         concludes = np.diff(offsets) > 0
         rejected["concludes nothing at that level"] += int(np.count_nonzero(usable & ~concludes))
         usable = usable & concludes
-    most = options.rows_per_report * np.count_nonzero(usable)
+    members = dict(of_split(usable, thoughts.splits))
+    most = {
+        split: min(options.rows_per_report * len(part), len(part) * (len(part) - 1) // 2)
+        for split, part in members.items()
+    }
     quotas = volume(order, options.rows[name], most, policy)
     chosen: dict[Split, tuple[Ints, Ints]] = {}
     candidates = 0
-    for split, members in of_split(usable, thoughts.splits):
-        index = _indexed(thoughts, members, name, seed_number("radthought", name, split, order.seed))
+    for split, part in members.items():
+        index = _indexed(thoughts, part, name, seed_number("radthought", name, split, order.seed))
         first, second, tried = choose(
-            members, index, _score_of(thoughts, name), quotas[split], options, rejected
+            part, index, _score_of(thoughts, name), quotas[split], options, rejected
         )
         chosen[split] = first, second
         candidates += tried
@@ -256,7 +261,7 @@ def _text(record: dict[str, Any], name: PairName, thoughts: Thoughts) -> str:
     return level_text(record, name)
 
 
-def conclusions_of(thoughts: Thoughts, number: int, name: PairName) -> list[dict[str, str | None]]:
+def conclusions_of(thoughts: Thoughts, number: int, name: PairName) -> list[dict[str, Any]]:
     """Return what is compared of a record's conclusions, at one level or at all."""
     return [
         {"level": short, **thoughts.conclusions.told[told]}

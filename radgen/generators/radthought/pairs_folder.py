@@ -29,7 +29,7 @@ class ThoughtOrder:
 
     Attributes:
         records: ``records.jsonl`` or its folder.
-        reports: that the records are of; None: what the manifest beside the records names.
+        reports: that the records are of; None: synthetic ones, which are made again.
         rows: of each dataset over all splits; None is the recipe's volume, or what so many reports give.
     """
 
@@ -39,9 +39,9 @@ class ThoughtOrder:
     seed: int = 42
     ontology_files: tuple[str, ...] = ()
 
-    def command(self, verb: str, name: str) -> str:
+    def command(self, verb: str, option: str) -> str:
         """Return the command line, without what does not change the rows."""
-        words = [f"radgen radthought {verb}", self.records.name, f"--level {name}"]
+        words = [f"radgen radthought {verb}", self.records.name, option]
         words += [f"--reports {self.reports.name}"] if self.reports else []
         words += [f"--n {self.rows}"] if self.rows is not None else []
         words += [f"--seed {self.seed}"]
@@ -55,19 +55,6 @@ class ThoughtOrder:
     def records_file(self) -> Path:
         """Return the file of records."""
         return records_path(self.records)
-
-    def reports_file(self) -> Path:
-        """Return the reports that the records are of.
-
-        Raises:
-            DatasetError: they are not named, and do not lie beside the records.
-        """
-        beside = self.records_file().parent / "reports.jsonl"
-        found = self.reports or beside
-        if not found.exists():
-            hint = "" if self.reports else "; findings_alignment needs the reports that the records are of:"
-            raise DatasetError(f"{found}: no such file{hint and hint + ' give them with --reports'}")
-        return found
 
 
 def identity(spec: Spec, policy: Policy, rows: int | None, sources: Sequence[str]) -> str:
@@ -86,10 +73,12 @@ def identity(spec: Spec, policy: Policy, rows: int | None, sources: Sequence[str
     return sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def volume(order: ThoughtOrder, recipe: int, most: float, policy: Policy) -> dict[Split, int]:
+def volume(order: ThoughtOrder, recipe: int, most: Mapping[Split, float], policy: Policy) -> dict[Split, int]:
     """Return the rows of each split: as asked for, or the recipe's, at most what so many reports give."""
-    total = order.rows if order.rows is not None else max(1, min(recipe, round(most)))
-    return Splitter(policy.ontology.axes.splits).quotas(total)
+    splitter = Splitter(policy.ontology.axes.splits)
+    if order.rows is not None:
+        return splitter.quotas(order.rows)
+    return {split: min(rows, int(most[split])) for split, rows in splitter.quotas(recipe).items()}
 
 
 def shortfall(

@@ -7,12 +7,14 @@
 
       S = [ Σ_matched Σ_a w_a r_a  +  Σ_alone W u ] / [ Σ_matched Σ_a w_a  +  Σ_alone W ]
 
-  Conclusions are matched one to one by the process that they are ``about``, the best agreement first. ``a``
+  Conclusions are matched one to one by the process that they are ``about``, the best agreement first; those
+  that say nothing without their findings ("stands alone in its organ") only where they share a finding. ``a``
   runs over the attributes that at least one of the two states: assertion, certainty, severity, acuity,
-  temporal, mechanism, significance, and the side of the findings that they derive from. Ordinals agree by
-  §2's ``t(d) = 2 exp(-d² / 2σ²) - 1``. Where one side denies the process and the other does not, every
-  attribute has the agreement of the assertions (present against absent: -1). A conclusion that one side
-  has alone counts ``u`` for the weight ``W`` of what it states. Neither side concludes anything: 1.
+  temporal, mechanism, significance, and what they derive from: its side, and its findings, ``2 J - 1`` of
+  their tags. Ordinals agree by §2's ``t(d) = 2 exp(-d² / 2σ²) - 1``. What both deny has no findings of its
+  own; where one side denies the process and the other does not, every attribute has the agreement of the
+  assertions (present against absent: -1). A conclusion that one side has alone counts ``u`` for the weight
+  ``W`` of what it states. Neither side concludes anything: 1.
 - fused: the sum of the levels' scores times their weights.
 
 All are symmetric, lie in [-1, 1], and depend on no numbering and no order. The numbers are in
@@ -46,8 +48,9 @@ from radgen.generators.radthought.record import CERTAINTY, FIRMNESS, SEVERITY, S
 from radgen.ontology.distance import graded
 from radgen.ontology.radsim import Policy
 
-#: What is compared of a conclusion: the process, then its attributes; unstated ones are None.
-Told = Mapping[str, str | None]
+#: What is compared of a conclusion: the process, then its attributes; unstated ones are None, the evidence
+#: is a sorted list of tags.
+Told = Mapping[str, Any]
 TOLD: tuple[str, ...] = ("about", *COMPARED)
 _SCALES: dict[str, tuple[str, ...]] = {
     "certainty": CERTAINTY,
@@ -58,9 +61,17 @@ _SCALES: dict[str, tuple[str, ...]] = {
 }
 
 
-def told(conclusion: Mapping[str, Any], side: str | None) -> dict[str, str | None]:
-    """Return what is compared of a conclusion of a record."""
-    return {"about": conclusion["about"], **{name: conclusion[name] for name in COMPARED[:-1]}, "side": side}
+def told(conclusion: Mapping[str, Any], states: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what is compared of a conclusion of a record.
+
+    Args:
+        states: the findings of the record by number (``Record.states``).
+    """
+    evidence = [states[int(name[1:])] for name in conclusion["derived"]]
+    here = [state for state in evidence if state.get("presence") != "absent"] or evidence
+    stated: dict[str, Any] = {name: conclusion[name] for name in COMPARED if name not in ("side", "evidence")}
+    tags = sorted({state["finding"] for state in evidence})
+    return {"about": conclusion["about"], **stated, "side": side_of(here), "evidence": tags}
 
 
 def side_of(evidence: Iterable[Mapping[str, Any]]) -> str | None:
@@ -120,16 +131,16 @@ class LevelScore:
     rows: tuple[Row, ...]
 
 
-def attribute_agreement(
-    name: Compared, a: str | None, b: str | None, options: ConclusionSettings, policy: Policy
-) -> float:
+def attribute_agreement(name: Compared, a: Any, b: Any, options: ConclusionSettings, policy: Policy) -> float:
     """Return the agreement of one attribute that at least one side states; symmetric."""
+    if name == "evidence":
+        return 2.0 * jaccard(sorted(set(a)), sorted(set(b))) - 1.0
     if name == "assertion":
         return presence_agreement(policy, a or "unstated", b or "unstated")
     if a is None or b is None:
         stated = a if b is None else b
         if name == "certainty":
-            return policy.constants.hedged[stated]  # type: ignore[index]  # one of §1's, or None below
+            return policy.constants.hedged[stated]
         return options.one_sided[name]
     if name == "side":
         return side_agreement(policy, a, b)
@@ -151,27 +162,37 @@ def _mechanism(a: str, b: str, options: ConclusionSettings) -> float:
 
 def compare(a: Told, b: Told, options: ConclusionSettings, policy: Policy) -> tuple[Term, ...]:
     """Return the terms of two conclusions about one process."""
-    denied = (a["assertion"] == "absent") != (b["assertion"] == "absent")
+    denials = (a["assertion"] == "absent") + (b["assertion"] == "absent")
     against = attribute_agreement("assertion", a["assertion"], b["assertion"], options, policy)
     out = []
     for name in COMPARED:
+        if name == "evidence" and denials == 2:
+            continue
         if name != "assertion" and a[name] is None and b[name] is None:
             continue
-        agreement = against if denied else attribute_agreement(name, a[name], b[name], options, policy)
+        agreement = against if denials == 1 else attribute_agreement(name, a[name], b[name], options, policy)
         out.append(Term(name, options.weights[name], agreement))
     return tuple(out)
 
 
+def may_match(a: Told, b: Told, options: ConclusionSettings) -> bool:
+    """Whether two conclusions about one process speak of the same: generic ones only of a common finding."""
+    return a["about"] not in options.generic or not set(a["evidence"]).isdisjoint(b["evidence"])
+
+
 def own_weight(conclusion: Told, options: ConclusionSettings) -> float:
     """Return the weight of a conclusion that one side has alone: of what it states, and its assertion."""
+    denied = conclusion["assertion"] == "absent"
     return sum(
-        options.weights[name] for name in COMPARED if name == "assertion" or conclusion[name] is not None
+        options.weights[name]
+        for name in COMPARED
+        if name == "assertion" or (conclusion[name] is not None and not (denied and name == "evidence"))
     )
 
 
 def alone_agreement(conclusion: Told, options: ConclusionSettings) -> float:
     """Return the agreement of a conclusion that one side has alone."""
-    return options.unmatched[conclusion["assertion"] or "present"]  # type: ignore[index]  # §1's presences
+    return options.unmatched[conclusion["assertion"] or "present"]
 
 
 def content_number(conclusion: Told) -> int:
@@ -189,7 +210,7 @@ def conclusion_score(
     choices = []
     for i, x in enumerate(a):
         for j, y in enumerate(b):
-            if x["about"] == y["about"]:
+            if x["about"] == y["about"] and may_match(x, y, options):
                 terms = compare(x, y, options, policy)
                 weight = sum(term.weight for term in terms)
                 total = sum(term.weight * term.agreement for term in terms)

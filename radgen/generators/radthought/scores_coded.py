@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radgen.generators.radsim.coded import within
-from radgen.generators.radthought.pair_settings import COMPARED, ConclusionSettings
+from radgen.generators.radthought.pair_settings import COMPARED, Compared, ConclusionSettings
 from radgen.generators.radthought.scores import (
     TOLD,
     Told,
@@ -30,6 +30,8 @@ from radgen.ontology.radsim import Policy
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _CHUNK = 8192
+#: Attributes whose agreements are looked up.
+_TABLES: tuple[Compared, ...] = tuple(name for name in COMPARED if name != "evidence")
 
 
 @dataclass
@@ -114,7 +116,7 @@ class Conclusions:
 
     def number(self, conclusion: Told) -> int:
         """Return the number of a conclusion."""
-        key = tuple(conclusion[name] for name in TOLD)
+        key = tuple(tuple(value) if isinstance(value := conclusion[name], list) else value for name in TOLD)
         number = self.words(key)
         if number == len(self.told):
             self.told.append(dict(conclusion))
@@ -136,9 +138,12 @@ class ConclusionScorer:
         self.own: Floats = np.array([own_weight(item, options) for item in told])
         self.alone: Floats = np.array([alone_agreement(item, options) for item in told])
         self.denied = np.array([item["assertion"] == "absent" for item in told], bool)
+        self.generic = np.array([item["about"] in options.generic for item in told], bool)
+        self.evidence = _padded([item["evidence"] for item in told])
+        self.counts: Ints = np.count_nonzero(self.evidence >= 0, axis=1)
         self.codes: dict[str, Ints] = {}
         self.tables: dict[str, Floats] = {}
-        for name in COMPARED:
+        for name in _TABLES:
             values: list[str | None] = [None, *sorted({value for item in told if (value := item[name])})]
             place = {value: index for index, value in enumerate(values)}
             self.codes[name] = np.array([place[item[name]] for item in told], np.int64)
@@ -167,7 +172,10 @@ class ConclusionScorer:
         width = np.searchsorted(key_b, key_a, "right") - low
         at_a = np.repeat(np.arange(len(a)), width)
         at_b = np.repeat(low, width) + within(width)
-        weight, total = self._compare(a[at_a], b[at_b])
+        shared = self._shared(a[at_a], b[at_b])
+        same = (shared > 0) | ~self.generic[a[at_a]]
+        at_a, at_b, shared = at_a[same], at_b[same], shared[same]
+        weight, total = self._compare(a[at_a], b[at_b], shared)
         kept = self._best(at_a, at_b, a, b, weight, total)
         pairs = len(first)
         # Floats from the start: of no items at all, bincount makes whole numbers.
@@ -182,17 +190,26 @@ class ConclusionScorer:
         empty = weights <= 0
         return np.where(empty, self.options.nothing_concluded, totals / np.where(empty, 1.0, weights))
 
-    def _compare(self, a: Ints, b: Ints) -> tuple[Floats, Floats]:
+    def _shared(self, a: Ints, b: Ints) -> Ints:
+        """Return how many tags of evidence conclusions share."""
+        x, y = self.evidence[a][:, :, None], self.evidence[b][:, None, :]
+        return np.asarray(np.count_nonzero((x == y) & (x >= 0), axis=(1, 2)))
+
+    def _compare(self, a: Ints, b: Ints, shared: Ints) -> tuple[Floats, Floats]:
         """Return the sums of weights and of weighted agreements of conclusions about one process."""
         weight, total = np.zeros(len(a)), np.zeros(len(a))
         denied = self.denied[a] != self.denied[b]
         against = self.tables["assertion"][self.codes["assertion"][a], self.codes["assertion"][b]]
-        for name in COMPARED:
+        for name in _TABLES:
             x, y = self.codes[name][a], self.codes[name][b]
             counts = np.ones(len(a), bool) if name == "assertion" else (x > 0) | (y > 0)
             each = self.options.weights[name] * counts
             weight += each
             total += each * np.where(denied, against, self.tables[name][x, y])
+        either = np.maximum(self.counts[a] + self.counts[b] - shared, 1)
+        each = self.options.weights["evidence"] * ~(self.denied[a] & self.denied[b])
+        weight += each
+        total += each * np.where(denied, against, 2.0 * shared / either - 1.0)
         return weight, total
 
     def _best(self, at_a: Ints, at_b: Ints, a: Ints, b: Ints, weight: Floats, total: Floats) -> Ints:
@@ -210,3 +227,12 @@ class ConclusionScorer:
             gone = np.isin(at_a[left], at_a[taken]) | np.isin(at_b[left], at_b[taken])
             left = left[~gone]
         return np.concatenate(chosen) if chosen else np.zeros(0, np.int64)
+
+
+def _padded(lists: Sequence[Sequence[str]]) -> Ints:
+    """Return the numbers of the tags of each list, a row each, with -1 where a list is shorter."""
+    words = Words()
+    out = np.full((len(lists), max(map(len, lists), default=0)), -1, np.int64)
+    for row, tags in enumerate(lists):
+        out[row, : len(tags)] = [words(tag) for tag in tags]
+    return out

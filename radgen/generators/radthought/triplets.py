@@ -25,6 +25,7 @@ import numpy as np
 
 from radgen.errors import DatasetError, unknown
 from radgen.generators.radthought.corpus import Thoughts, read_thoughts
+from radgen.generators.radthought.corpus_reports import FindingsSections
 from radgen.generators.radthought.pair_settings import TRIPLETS, TripletName, settings
 from radgen.generators.radthought.pairs_folder import (
     RADTHOUGHT_PAIRS_VERSION,
@@ -60,23 +61,25 @@ def make_thought_triplets(
             ``--n``, or it cannot be written.
     """
     if family not in (*TRIPLETS, "all"):
-        raise DatasetError(unknown("--level", family, (*TRIPLETS, "all")))
+        raise DatasetError(unknown("--family", family, (*TRIPLETS, "all")))
     names = list(TRIPLETS) if family == "all" else [cast(TripletName, family)]
     policy, records = order.policy(), order.records_file()
-    reports = order.reports_file() if "findings_alignment" in names else None
+    sections = None
+    if "findings_alignment" in names:
+        sections = FindingsSections(records, order.reports, policy.ontology)
     sources = [source_digest(records)]
     made: dict[TripletName, MadeFromReports] = {}
     missing = []
     for name in names:
         spec = spec_of(name, order)
-        read = [*sources, source_digest(reports)] if reports and name == "findings_alignment" else sources
+        read = [*sources, sections.digest] if sections and name == "findings_alignment" else sources
         fingerprint = identity(spec, policy, order.rows, read)
         if found := existing(out, spec, fingerprint, force):
             made[name] = found
         else:
             missing.append((name, spec, fingerprint, read))
     if missing:
-        thoughts = read_thoughts(records, policy, settings(), reports, progress=progress)
+        thoughts = read_thoughts(records, policy, settings(), sections, progress=progress)
         marks = Marks(thoughts)
         for name, spec, fingerprint, read in missing:
             made[name] = _make(thoughts, marks, name, spec, fingerprint, order, out, policy, read)
@@ -101,7 +104,7 @@ def _make(
         units = dict(step_units(thoughts, rejected))
     else:
         units = dict(record_units(thoughts, name, options.adjacent, rejected))
-    most = options.negatives_per_anchor * sum(map(len, units.values()))
+    most = {split: options.negatives_per_anchor * len(part) for split, part in units.items()}
     quotas = volume(order, options.rows[name], most, policy)
     chosen = {
         split: _choose(thoughts, marks, name, split, units[split], quotas[split], order.seed, rejected)

@@ -65,7 +65,7 @@ def spec_of(name: TripletName, order: ThoughtOrder) -> Spec:
     return Spec(
         family=FAMILY,
         name=name,
-        command=order.command("triplets", name),
+        command=order.command("triplets", f"--family {name}"),
         seed=order.seed,
         columns=columns,
         texts=_TEXTS,

@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from radgen import __version__
-from radgen.cli import datasets, evaluate, ontology, radthought, similarity, states, texts, train
+from radgen.cli import codebook, datasets, evaluate, ontology, radthought, similarity, states, texts, train
 from radgen.errors import RadgenError, did_you_mean
 
 app = typer.Typer(
@@ -42,6 +42,7 @@ def radgen(
 
 app.add_typer(ontology.app, name="ontology")
 app.add_typer(radthought.app, name="radthought", help="Predicates, three orders and a synthesis of reports.")
+app.add_typer(codebook.app, name="codebook", help="States of findings by codebook vectors, with no training.")
 for group in (texts, datasets, similarity, states, train, evaluate):
     app.add_typer(group.app)  # no name: their commands stand beside the others
 

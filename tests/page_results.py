@@ -112,7 +112,7 @@ def _contrasts(
 
 def _others(model: str, good: float) -> list[dict[str, Any]]:
     both = ("findings→impression", "impression→findings")
-    tags = [f"tag number {number}" for number in range(14)]
+    tags = [f"tag number {number}" for number in range(15)]
     attributes = ["size", "count", "laterality", "location", "severity", "density", "presence"]
     response = [[good if i == j else 0.2 for j in range(len(attributes))] for i in range(len(attributes))]
     spread = [round(0.1 * index % 1, 2) for index in range(40)]
@@ -193,9 +193,13 @@ def results() -> dict[str, Any]:
     curriculum = {
         "stages": [2, 3],
         "points": [
-            {"stage": 2, "step": 0, "values": {"contrasts.mean": 0.5, "loss": 0.9}},
-            {"stage": 2, "step": 100, "values": {"contrasts.mean": 0.9, "loss": 0.1}},
-            {"stage": 3, "step": 50, "values": {"contrasts.mean": 0.95, "tokens": 9000}},
+            {"stage": 2, "step": 0, "values": {"contrast/mean": 0.5, "loss/contrasts/size": 0.9}},
+            {
+                "stage": 2,
+                "step": 100,
+                "values": {"contrast/mean": 0.9, "contrast/size": 0.8, "flip/size_laterality": None},
+            },
+            {"stage": 3, "step": 50, "values": {"contrast/mean": 0.95, "tokens": 9000.0}},
         ],
     }
     first = [

@@ -15,6 +15,8 @@ Spec = dict[str, Any]
 Rows = Sequence[Mapping[str, Any]]
 #: Names above a matrix of more levels than this stand upright.
 _SLANTED = 6
+#: ... unless no name is longer than this.
+_SHORT = 3
 
 
 class Plots:
@@ -229,7 +231,8 @@ class Plots:
         middle = (domain[0] + domain[1]) / 2
         axis = {"title": None, "labelLimit": 120, "domain": False, "ticks": False, "grid": False}
         many = len(levels) > _SLANTED
-        turn = {"orient": "top", "labelAngle": -90 if many else -40}
+        angle = 0 if max(map(len, levels)) <= _SHORT else -90 if many else -40
+        turn = {"orient": "top", "labelAngle": angle}
         across: Spec = {"field": "column", "type": "ordinal", "sort": list(levels), "axis": axis | turn}
         down: Spec = {"field": "row", "type": "ordinal", "sort": list(levels), "axis": axis}
         colours = {"domain": list(domain), "scheme": self.style.heat, "clamp": True}
@@ -259,7 +262,7 @@ class Plots:
             },
         ]
         # Slanted names above the last columns reach beyond the plot.
-        room = {"left": 2, "right": 2 if many else 34, "top": 2, "bottom": 2}
+        room = {"left": 2, "right": 34 if angle == -40 else 2, "top": 2, "bottom": 2}
         return self._plot(rows, layer=layers, height=step * len(levels), padding=room)
 
     def scatter(self, rows: Rows, groups: Sequence[str]) -> Spec:

@@ -63,10 +63,11 @@ class Drawing:
                 rows, x="", y=self.settings.figures["stages"].y, by="measure", kind="names", height=320
             )
             figures.append(self._figure("stages", spec, groups=distinct(rows, "measure")))
-        figures += [figure for info in self.found.data["models"] if (figure := self._curve(info))]
+        for info in self.found.data["models"]:
+            figures += [figure for key in self.settings.curves if (figure := self._curve(key, info))]
         return [Panel(figures)] if figures else []
 
-    def _curve(self, info: Any) -> Figure | None:
+    def _curve(self, key: str, info: Any) -> Figure | None:
         """Draw what was measured while a model was trained, its stages laid end to end."""
         rows: list[dict[str, Any]] = []
         starts: list[tuple[int, str]] = []
@@ -76,21 +77,19 @@ class Drawing:
             mine = [point for point in curve["points"] if point["stage"] == stage]
             for point in mine:
                 rows += [
-                    {"measure": self.settings.name(key), "x": offset + point["step"], "value": float(value)}
-                    for key, value in point["values"].items()
-                    if isinstance(value, int | float) and -1 <= value <= 1 and "loss" not in key
+                    {"measure": self.settings.name(name), "x": offset + point["step"], "value": float(value)}
+                    for name, value in point["values"].items()
+                    if value is not None and self.settings.on_curve(key, name)
                 ]
             if mine:
                 starts.append((offset, f"stage {stage}"))
                 offset += max(point["step"] for point in mine)
         if not rows:
             return None
-        words = self.settings.figures["curriculum"]
+        words = self.settings.figures[key]
         spec = self.plots.lines(rows, x=words.x, y=words.y, by="measure", marks=starts, height=320)
         grid = pivot(rows, "measure", "step")
-        return self._figure(
-            "curriculum", spec, grid=grid, model=info["name"], groups=distinct(rows, "measure")
-        )
+        return self._figure(key, spec, grid=grid, model=info["name"], groups=distinct(rows, "measure"))
 
     def _contrasts(self) -> Iterable[Panel]:
         rows = self._rows("contrasts.accuracy", overall=False)

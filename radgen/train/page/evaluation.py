@@ -133,7 +133,8 @@ class Evaluation:
 
     def say(self, measure: str, number: float) -> str:
         """Return a number as the reader sees it: 0.97849 of a share is "0.978"."""
-        return f"{number:,.{_DIGITS.get(self.measures[measure]['unit'], 3)}f}".replace("-", "−")
+        digits = _DIGITS.get(self.measures[measure]["unit"], 3)
+        return f"{number:z,.{digits}f}".replace("-", "−")
 
     def unit(self, measure: str) -> str:
         """Return the unit where it has to be said: shares, cosines and correlations have none."""

@@ -99,7 +99,7 @@ def distinct(rows: Rows, name: str) -> list[Any]:
 
 def three(value: float | None) -> str:
     """Return a number with three digits, or nothing."""
-    return "" if value is None else f"{value:.3f}".replace("-", "−")
+    return "" if value is None else f"{value:z.3f}".replace("-", "−")
 
 
 def key_of(*parts: str) -> str:

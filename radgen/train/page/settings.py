@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -107,19 +108,30 @@ class PageSettings(Strict):
     names: dict[str, str]
     limits: Limits
     figures: dict[str, Words]
+    curves: dict[str, list[str]]
 
     def suite(self, key: str) -> Suite:
         """Return what is said of a suite; of one that these settings do not know, its name."""
         name = self.name(key).capitalize()
         return self.suites.get(key) or Suite(title=name, short=name, lead="", overall="", by="flat")
 
+    def on_curve(self, figure: str, key: str) -> bool:
+        """Say whether a measure of a training run stands in a figure: ``curves`` has patterns, ! excludes."""
+        patterns = self.curves[figure]
+        if any(fnmatchcase(key, pattern[1:]) for pattern in patterns if pattern.startswith("!")):
+            return False
+        return any(fnmatchcase(key, pattern) for pattern in patterns)
+
     def order(self, key: str) -> int:
         """Return the place of a similarity matrix among the others."""
         return self.levels.index(key) if key in self.levels else len(self.levels)
 
     def name(self, key: str) -> str:
-        """Return how a key of results.json is said to a reader."""
-        return self.names.get(key) or key.replace("_", " ")
+        """Return how a key of results.json is said to a reader; the part before a slash comes last."""
+        if key in self.names or "/" not in key:
+            return self.names.get(key) or key.replace("_", " ")
+        first, _, rest = key.partition("/")
+        return f"{self.name(rest)} · {self.name(first)}"
 
 
 @functools.lru_cache(maxsize=1)

@@ -128,11 +128,7 @@ def _cell(found: Evaluation, model: str, measure: str, group: str) -> Cell:
 
 
 def _group(settings: PageSettings, group: str, overall: str) -> str:
-    """Say a group; "cosine/laterality" is a kind of error and the comparison that judged it."""
-    if not group:
-        return overall
-    first, _, rest = group.partition("/")
-    return f"{settings.name(rest)} · {settings.name(first)}" if rest else settings.name(first)
+    return settings.name(group) if group else overall
 
 
 def _flat(found: Evaluation, settings: PageSettings, key: Key, overall: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,8 +17,9 @@ from radgen.errors import RadgenError
 from radgen.ontology.distance import axis_target, joint_target
 from radgen.ontology.load import load_ontology
 from radgen.train import forming
-from radgen.train.losses import KINDS, Given, WeightedLoss
-from radgen.train.mixture import Mixture, Part, part_of
+from radgen.train.losses import KINDS, Given, Term
+from radgen.train.mixture import Mixture
+from radgen.train.parts import Part, part_of
 from radgen.train.rows import Rows
 from radgen.train.settings import DatasetSettings, StageSettings, load_stage
 
@@ -33,12 +35,12 @@ def written(tmp_path: Path, name: str, rows: int) -> Rows:
     return Rows(train_runs.write_rows(tmp_path / name / "train.jsonl", lines))  # type: ignore[arg-type]
 
 
-def part(rows: Rows, name: str, stage: StageSettings, **entry: object) -> Part:
-    return part_of(name, rows, KINDS["triplet"], DatasetSettings(loss="triplet", **entry), stage)  # type: ignore[arg-type]
+def part(rows: Rows, name: str, stage: StageSettings, **entry: Any) -> Part:
+    return part_of(name, rows, KINDS["triplet"], DatasetSettings(loss="triplet", **entry), stage)
 
 
 def test_expected_loss_is_the_sum_of_p_w_l(tmp_path: Path) -> None:
-    """Sizes 300, 1,000 capped at 600, and 100: p = 0.3, 0.6, 0.1. Where all vectors are equal a triplet costs m."""
+    """Sizes 300, 1,000 capped at 600, 100: p = 0.3, 0.6, 0.1. Where vectors are equal a triplet costs m."""
     stage = settings(steps=1000)
     entries = {"x/a": (300, None, 3.0, 0.35), "x/b": (1000, 600, 0.5, 0.45), "x/c": (100, None, 2.0, 0.30)}
     parts = [
@@ -49,15 +51,16 @@ def test_expected_loss_is_the_sum_of_p_w_l(tmp_path: Path) -> None:
     assert mixture.probabilities.tolist() == pytest.approx([0.3, 0.6, 0.1])
     assert [int((mixture.order == i).sum()) for i in range(3)] == [300, 600, 100]
     losses = {
-        name: WeightedLoss(None, KINDS["triplet"].build({"margin": margin}, Given(2, [], 0)), weight)
+        name: Term(KINDS["triplet"].build({"margin": margin}, Given(2, [], 0)), weight)
         for name, (_, _, weight, margin) in entries.items()
     }
     total = 0.0
     for step in range(len(mixture)):
         batch = mixture.batch(step)
         vectors = torch.tensor([[1.0, 0.0]]).expand(len(batch.texts), 2)
-        loss = losses[batch.dataset]
-        total += loss.weight * float(loss.value(vectors, {"rows": torch.from_numpy(batch.rows)}))
+        (segment,) = batch.segments
+        term = losses[segment.dataset]
+        total += term.weight * float(term(vectors, {"rows": torch.from_numpy(segment.rows)}))
     expected = 0.3 * 3.0 * 0.35 + 0.6 * 0.5 * 0.45 + 0.1 * 2.0 * 0.30
     assert total / len(mixture) == pytest.approx(expected, abs=1e-6)
 
@@ -71,9 +74,27 @@ def test_short_stages_keep_the_mixture(tmp_path: Path) -> None:
         assert count in (math.floor(7 * p), math.ceil(7 * p))
 
 
+def test_several_datasets_a_step_differ_and_keep_their_shares(tmp_path: Path) -> None:
+    """Four of five datasets a step, sizes 10 to 50, the last with a third of its share: 1, 2, 3, 4, 5/3."""
+    stage = settings(steps=300, datasets_per_step=4, batch=8)
+    shares = {10: 1.0, 20: 1.0, 30: 1.0, 40: 1.0, 50: 1 / 3}
+    parts = [part(written(tmp_path, f"x/{n}", n), f"x/{n}", stage, share=s) for n, s in shares.items()]
+    mixture = Mixture(parts, stage)
+    total = 1 + 2 + 3 + 4 + 5 / 3
+    for number, size in enumerate((1, 2, 3, 4, 5 / 3)):
+        assert mixture.probabilities[number] == pytest.approx(size / total)
+        assert int((mixture.order == number).sum()) == pytest.approx(1200 * size / total, abs=1.01)
+    for step in range(len(mixture)):
+        names = [segment.dataset for segment in mixture.batch(step).segments]
+        # at most 4 · 0.343 = 1.37 of the largest a step, one of the others at most but for its rounding
+        assert all(names.count(name) <= 2 for name in names)
+        assert sum(len(segment.rows) for segment in mixture.batch(step).segments) == 8
+
+
 def test_one_pass_over_the_capped_rows_where_no_steps_are_given(tmp_path: Path) -> None:
     stage = settings(steps=None)
-    mixture = Mixture([part(written(tmp_path, f"x/{n}", n), f"x/{n}", stage, cap=60) for n in (40, 100)], stage)
+    parts = [part(written(tmp_path, f"x/{n}", n), f"x/{n}", stage, cap=60) for n in (40, 100)]
+    mixture = Mixture(parts, stage)
     assert len(mixture) == 12  # 40 + 60 rows in batches of 8
 
 
@@ -127,7 +148,7 @@ def states_of(folder: Path) -> dict[str, tuple[str, dict[str, object]]]:
 
 @pytest.mark.parametrize("name", ["size", "location", "laterality_controlled", "certainty"])
 def test_formed_triplets_are_all_the_valid_ones(data: Path, name: str) -> None:
-    """Against the ontology's own targets, which forming does not read: none too many, and hardly one missing."""
+    """Against the ontology's own targets, which forming does not read: none too many, hardly one missing."""
     stage = settings(batch=24)
     one = part_of(f"contrasts/{name}", Rows(data / "contrasts" / name / "train.jsonl"), KINDS["triplet"],
                   DatasetSettings(loss="triplet"), stage)  # fmt: skip
@@ -138,17 +159,18 @@ def test_formed_triplets_are_all_the_valid_ones(data: Path, name: str) -> None:
     found = expected = 0
     for step in range(6):
         batch = mixture.batch(step)
-        formed = {tuple(row) for row in batch.rows.tolist()}
+        (segment,) = batch.segments
+        formed = {tuple(row) for row in segment.rows.tolist()}
         valid = set()
         for a, p, n in itertools.permutations(range(len(batch.texts)), 3):
             (ca, sa), (cp, sp), (cn, sn) = (state[batch.texts[i]] for i in (a, p, n))
             if ca == cp == cn:
-                gap = axis_target(axis, ontology.anatomy, sa, sp) - axis_target(axis, ontology.anatomy, sa, sn)
-                if gap >= 0.20 - 1e-9:
+                near, far = (axis_target(axis, ontology.anatomy, sa, other) for other in (sp, sn))
+                if near - far >= 0.20 - 1e-9:
                     valid.add((a, p, n))
         assert formed <= valid
         found, expected = found + len(formed), expected + len(valid)
-    assert found > 0.9 * expected  # a few hundred rows do not tell every pair of states; a full file does
+    assert found > 0.9 * expected  # a few hundred rows do not tell every pair of states
     assert found > 3 * 6 * 24  # far more than the rows as written
 
 
@@ -164,11 +186,13 @@ def test_formed_pairs_have_the_joint_target(data: Path, name: str) -> None:
     count = 0
     for step in range(6):
         batch = mixture.batch(step)
-        assert batch.scores is not None
-        for (i, j), score in zip(batch.rows, batch.scores, strict=True):
+        (segment,) = batch.segments
+        assert segment.scores is not None
+        for (i, j), score in zip(segment.rows, segment.scores, strict=True):
             (ci, si), (cj, sj) = state[batch.texts[i]], state[batch.texts[j]]
             assert ci == cj
-            assert score == pytest.approx(joint_target(ontology.axes, ontology.anatomy, axes, si, sj), abs=1e-9)
+            expected = joint_target(ontology.axes, ontology.anatomy, axes, si, sj)
+            assert score == pytest.approx(expected, abs=1e-9)
             count += 1
     assert count > 2 * 6 * 24
 
@@ -186,7 +210,7 @@ def test_rows_that_contradict_each_other_leave_no_target() -> None:
 
 
 def test_triplets_and_pairs_of_a_small_table() -> None:
-    """Texts 0 and 1 state the same, 2 is a step away: three valid triplets of six, pairs but the unknown one."""
+    """Texts 0 and 1 state the same, 2 is a step from 0, unknown from 1: one triplet, two pairs."""
     table = np.array([[1.0, 1.0, 0.6], [1.0, 1.0, np.nan], [0.6, np.nan, 1.0]])
     assert forming.triplets(table, 0.2).tolist() == [[0, 1, 2]]
     found, scores = forming.pairs(table)
@@ -196,25 +220,30 @@ def test_triplets_and_pairs_of_a_small_table() -> None:
 
 def test_rows_as_written_where_nothing_is_formed(data: Path) -> None:
     stage = settings(batch=8)
-    stage = stage.model_copy(update={"grouping": stage.grouping.model_copy(update={"form": False, "rows_per_context": 1})})
+    alone = stage.grouping.model_copy(update={"form": False, "rows_per_context": 1})
+    stage = stage.model_copy(update={"grouping": alone})
     path = data / "contrasts" / "size" / "train.jsonl"
     one = part_of("contrasts/size", Rows(path), KINDS["triplet"], DatasetSettings(loss="triplet"), stage)
     batch = Mixture([one], stage).batch(0)
-    rows = {(row["anchor"], row["positive"], row["negative"]) for row in rows_of(data / "contrasts" / "size", "train")}
-    assert len(batch.rows) == 8
-    assert {tuple(batch.texts[i] for i in row) for row in batch.rows} <= rows
+    folder = data / "contrasts" / "size"
+    rows = {(row["anchor"], row["positive"], row["negative"]) for row in rows_of(folder, "train")}
+    (segment,) = batch.segments
+    assert len(segment.rows) == 8
+    assert {tuple(batch.texts[i] for i in row) for row in segment.rows} <= rows
     assert len(set(batch.texts)) == len(batch.texts)
 
 
 def test_a_cap_takes_whole_contexts(data: Path) -> None:
     stage = settings()
     path = data / "contrasts" / "size" / "train.jsonl"
-    one = part_of("contrasts/size", Rows(path), KINDS["triplet"], DatasetSettings(loss="triplet", cap=150), stage)
+    entry = DatasetSettings(loss="triplet", cap=150)
+    one = part_of("contrasts/size", Rows(path), KINDS["triplet"], entry, stage)
     assert one.size == 150
     contexts = [one.rows[int(number)]["context"] for number in one.used]
     sizes = [len(list(group)) for _, group in itertools.groupby(contexts)]
     everywhere = [row["context"] for row in rows_of(data / "contrasts" / "size", "train")]
-    cut = [name for name, size in zip(dict.fromkeys(contexts), sizes, strict=True) if size != everywhere.count(name)]
+    found = zip(dict.fromkeys(contexts), sizes, strict=True)
+    cut = [name for name, size in found if size != everywhere.count(name)]
     assert len(sizes) == len(set(contexts))
     assert len(cut) <= 1
 
@@ -223,7 +252,7 @@ def test_a_cap_takes_whole_contexts(data: Path) -> None:
     ("row", "expected"),
     [
         ({"anchor": "a", "positive": "p"}, r"train.jsonl:1: column 'negative': expected text, found nothing"),
-        ({"anchor": "a", "positive": " ", "negative": "n"}, r"column 'positive': expected text, found an empty text"),
+        ({"anchor": "a", "positive": " ", "negative": "n"}, r"'positive': expected text, found an empty"),
         ({"anchor": 3, "positive": "p", "negative": "n"}, r"column 'anchor': expected text, found int"),
     ],
 )

@@ -10,15 +10,16 @@ import yaml
 from radgen.errors import RadgenError
 from radgen.train.settings import load_stage, names
 
-AXES = ("size", "count", "laterality", "location", "severity", "temporal_change", "density", "margin", "certainty",
-        "distribution")  # fmt: skip
+AXES = ("size", "count", "laterality", "location", "severity", "temporal_change", "density", "margin",
+        "certainty", "distribution")  # fmt: skip
 STAGE2_WEIGHTS = {
     "size": 3.0, "laterality_controlled": 3.0, "count": 2.5, "location": 2.0, "severity": 2.0,
     "temporal_change": 2.0, "density": 2.0, "distribution": 2.0, "margin": 1.5, "certainty": 1.5,
 }  # fmt: skip
 LEVELS = ("scene_graph", "first_order", "second_order", "third_order", "synthesis")
-CROSSAXIS = ("size_laterality", "size_location", "severity_laterality", "severity_location", "density_laterality",
-             "count_laterality", "severity_temporal_change", "density_margin")  # fmt: skip
+CROSSAXIS = ("size_laterality", "size_location", "severity_laterality", "severity_location",
+             "density_laterality", "count_laterality", "severity_temporal_change",
+             "density_margin")  # fmt: skip
 
 
 def test_what_all_stages_share() -> None:

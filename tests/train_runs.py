@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import orjson
@@ -19,26 +20,29 @@ def corpus() -> list[str]:
     sides, sizes = ("left", "right", "bilateral"), ("4 mm", "9 mm", "18 mm", "35 mm")
     nouns = ("nodule", "pleural effusion", "mass", "pneumothorax", "cyst")
     verbs = ("is seen", "is present", "can be noted", "has increased", "measures up to")
-    return [f"A {size} {side} {noun} {verb}." for side in sides for size in sizes for noun in nouns for verb in verbs]
+    words = itertools.product(sizes, sides, nouns, verbs)
+    return [f"A {size} {side} {noun} {verb}." for size, side, noun, verb in words]
 
 
 def bert(folder: Path, *, dropout: float = 0.0) -> Path:
-    """Save a BERT-like encoder with mean pooling (WordPiece, two layers of 48, a pooler that nothing uses)."""
+    """Save a BERT-like encoder with mean pooling (WordPiece, two layers of 48, an unused pooler)."""
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokenizer.train_from_iterator(corpus(), trainers.WordPieceTrainer(vocab_size=160, special_tokens=special))
+    trainer = trainers.WordPieceTrainer(vocab_size=160, special_tokens=special)
+    tokenizer.train_from_iterator(corpus(), trainer)
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
-        mask_token="[MASK]",
+        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]",
+        sep_token="[SEP]", mask_token="[MASK]",
     )  # fmt: skip
     torch.manual_seed(0)
     config = BertConfig(
-        vocab_size=len(fast), hidden_size=48, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96,
-        max_position_embeddings=64, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout,
+        vocab_size=len(fast), hidden_size=48, num_hidden_layers=2, num_attention_heads=4,
+        intermediate_size=96, max_position_embeddings=64, hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=dropout,
     )  # fmt: skip
     return _save(folder, BertModel(config), fast, "mean")
 
@@ -59,8 +63,8 @@ def qwen(folder: Path) -> Path:
     )
     torch.manual_seed(0)
     config = Qwen3Config(
-        vocab_size=len(fast), hidden_size=48, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-        intermediate_size=96, head_dim=16, max_position_embeddings=128,
+        vocab_size=len(fast), hidden_size=48, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, intermediate_size=96, head_dim=16, max_position_embeddings=128,
     )  # fmt: skip
     return _save(folder, Qwen3Model(config), fast, "lasttoken")
 

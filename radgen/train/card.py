@@ -36,14 +36,13 @@ def write_card(
     about = orjson.loads(run.read_bytes())
     settings = about["settings"]
     chosen = next(one for one in evaluations if one["step"] == step)
-    steps = sum(row["steps"] for row in rows)
     cut = ", then ".join(str(one["tokens"]) for one in settings["lengths"])
     lines = [
         _HEAD,
         f"# radgen {about['stage']}",
         "",
         f"A text encoder for radiology, trained with radgen {about['version']} from `{about['start']}`: step "
-        f"{step:,} of {steps:,}, chosen by the stage's rule. No prompt; vectors of length one.",
+        f"{step:,} of {evaluations[-1]['step']:,}, chosen by the stage's rule. No prompt; unit vectors.",
         "",
         "```python",
         "from sentence_transformers import SentenceTransformer",
@@ -53,7 +52,8 @@ def write_card(
         "",
         f"Command: `{about['command']}`",
         "",
-        f"Batches of {settings['batch']} rows of one dataset; AdamW, rate {settings['lr']:g}, cosine with "
+        f"{settings['batch']} rows a step, of {settings['datasets_per_step']} dataset(s); AdamW, rate "
+        f"{settings['lr']:g}, cosine with "
         f"{settings['warmup']:.0%} warm-up, weight decay {settings['weight_decay']:g}, "
         f"seed {settings['seed']}; "
         f"texts cut after {cut} tokens; "

@@ -9,6 +9,7 @@ import torch
 from torch.utils.data import Dataset
 
 from radgen.train.mixture import Batch, Mixture
+from radgen.train.parts import Segment
 
 
 class Steps(Dataset[Batch]):
@@ -43,7 +44,7 @@ class Collator:
         self.ranks = ranks
 
     def __call__(self, items: Sequence[Batch]) -> dict[str, Any]:
-        """Return ``chunkN_input_ids`` and so on, ``label`` with positions, and the dataset's name."""
+        """Return ``chunkN_input_ids`` and so on, ``label`` with positions and segments, the tokens of all."""
         (batch,) = items
         tokens = min(batch.tokens, self.model.max_seq_length or batch.tokens)
         lengths = self.lengths(batch.texts, tokens)
@@ -53,16 +54,11 @@ class Collator:
         for place, at in enumerate(ordered):
             order[at] = place % self.ranks * each + place // self.ranks
         ordered += ordered[:1] * (each * self.ranks - len(ordered))  # every rank has as many texts
-        inputs: dict[str, Any] = {"dataset_name": batch.dataset}
+        inputs: dict[str, Any] = {}
         for number, chunk in enumerate(self._chunks(ordered[self.rank :: self.ranks], lengths)):
             features = self.model.preprocess([batch.texts[at] for at in chunk], max_length=tokens)
             inputs |= {f"chunk{number}_{key}": value for key, value in features.items()}
-        labels: dict[str, Any] = {"order": order, "rows": torch.from_numpy(batch.rows)}
-        if batch.scores is not None:
-            labels["score"] = torch.from_numpy(batch.scores).float()
-        if batch.columns:
-            labels["columns"] = dict(batch.columns)
-        inputs["label"] = labels
+        inputs["label"] = {"order": order, "segments": [_labels(segment) for segment in batch.segments]}
         inputs["tokens"] = sum(lengths)
         return inputs
 
@@ -80,3 +76,12 @@ class Collator:
                 chunk = []
             chunk.append(place)
         yield chunk
+
+
+def _labels(segment: Segment) -> dict[str, Any]:
+    labels: dict[str, Any] = {"dataset": segment.dataset, "rows": torch.from_numpy(segment.rows)}
+    if segment.scores is not None:
+        labels["score"] = torch.from_numpy(segment.scores).float()
+    if segment.columns:
+        labels["columns"] = dict(segment.columns)
+    return labels

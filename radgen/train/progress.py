@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from radgen.console import messages
 
+_NEW = 0.02  # share of a new step in the running mean of the loss
 _LINES = 20  # progress lines of a stage, where there is no terminal for a bar
 
 
@@ -59,7 +60,6 @@ class Journal:
         self._first = first
         self._console = messages()
         self._loss = 0.0
-        self._last = (first, 0.0, 0)
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"))
         self._bar = Progress(*columns, console=self._console, transient=True)
         self._task = self._bar.add_task(stage, total=steps, completed=first, said="")
@@ -99,5 +99,5 @@ class Journal:
         step, seconds, tokens = record["step"], record["seconds"], record["tokens"]
         done = max(1, step - self._first)
         left = duration(seconds / done * (self.steps - step))
-        names = ", ".join(f"{name} {value:.3f}" for name, value in record["loss"].items())
-        return f"{names}, {tokens / max(seconds, 1e-9):,.0f} tokens/s, {left} left"
+        self._loss += (record["total"] - self._loss) * max(1 / done, _NEW)
+        return f"loss {self._loss:.3f}, {tokens / max(seconds, 1e-9):,.0f} tokens/s, {left} left"

@@ -16,12 +16,13 @@ from radgen.train import checkpoints, sources
 from radgen.train.collator import Collator
 from radgen.train.encoder import load_encoder
 from radgen.train.losses import kind_of
-from radgen.train.mixture import Mixture, Part, part_of
+from radgen.train.mixture import Mixture
+from radgen.train.parts import Part, part_of
 from radgen.train.progress import Journal
 from radgen.train.rows import Rows
 from radgen.train.run import Order, Say, rank
 from radgen.train.settings import Stage
-from radgen.train.trainer import StageTrainer, losses_of, rank_and_ranks
+from radgen.train.trainer import StageTrainer, loss_of, rank_and_ranks
 from radgen.train.validation import Validation, held_rows, read_sections
 
 
@@ -134,7 +135,7 @@ def mixture_rows(mixture: Mixture) -> list[dict[str, Any]]:
                 "probability": float(probability),
                 "weight": entry.weight,
                 "margin": margin,
-                "steps": int(np.count_nonzero(mixture.order == len(found))),
+                "steps": int(np.count_nonzero((mixture.order == len(found)).any(axis=1))),
                 "formed": part.targets is not None,
             }
         )
@@ -155,7 +156,7 @@ def tokens_a_second(mixture: Mixture, model: Any, seconds: float = 8.0) -> float
     """Return the tokens that are learned a second here: a few real steps forward and backward, no update."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = prepared(model.to(device), mixture.settings.dropout)
-    losses = losses_of(model, mixture)
+    loss = loss_of(model, mixture).to(device)
     collator = Collator(model, mixture.settings.compute.chunk_tokens)
     if mixture.settings.compute.gradient_checkpointing:
         model.gradient_checkpointing_enable({"use_reentrant": False})
@@ -164,8 +165,7 @@ def tokens_a_second(mixture: Mixture, model: Any, seconds: float = 8.0) -> float
     for number in range(50):
         inputs = collator([mixture.batch(number * 7 % len(mixture))])
         count = inputs.pop("tokens")
-        labels = {key: _moved(value, device) for key, value in inputs.pop("label").items()}
-        loss = losses[inputs.pop("dataset_name")]
+        labels = _moved(inputs.pop("label"), device)
         with torch.autocast(device, torch.bfloat16, enabled=bf16):
             loss(_chunks(inputs, device), labels).backward()
         model.zero_grad()
@@ -187,4 +187,8 @@ def _chunks(inputs: dict[str, Any], device: str) -> list[dict[str, Any]]:
 
 
 def _moved(value: Any, device: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _moved(inner, device) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_moved(inner, device) for inner in value]
     return value.to(device) if isinstance(value, torch.Tensor) else value

@@ -30,12 +30,14 @@ class DatasetSettings(Strict):
         loss: name of a loss (``losses.py``).
         weight: factor on its loss, w in Σ p·w·L.
         cap: at most so many rows count and are used.
+        share: factor on its capped rows where its probability is worked out (ours).
         margin: of the triplet loss; the stage's where absent.
     """
 
     loss: str
     weight: Annotated[float, Field(ge=0)] = 1.0
     cap: Count | None = None
+    share: Positive = 1.0
     margin: Annotated[float, Field(ge=0, le=2)] | None = None
 
 
@@ -88,6 +90,7 @@ class StageSettings(Strict):
     seed: int
     steps: Count | None
     batch: Count
+    datasets_per_step: Count
     lr: Positive
     warmup: Share
     weight_decay: Annotated[float, Field(ge=0)]

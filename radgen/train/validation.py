@@ -8,7 +8,7 @@ Metrics are named ``group/what``: ``loss/DATASET``, ``normalised/DATASET`` (over
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,8 @@ import torch
 from radgen.errors import RadgenError
 from radgen.train import measures
 from radgen.train.encoder import encode
-from radgen.train.losses import WeightedLoss
-from radgen.train.mixture import Part
+from radgen.train.losses import MixtureLoss
+from radgen.train.parts import Part
 from radgen.train.rows import Rows
 
 _MEANS = ("loss", "normalised", "contrast", "flip")
@@ -67,7 +67,7 @@ class Validation:
         self.start: dict[str, float] = {}
 
     def __call__(
-        self, model: Any, losses: Mapping[str, WeightedLoss], show: Callable[[int], None] | None = None
+        self, model: Any, loss: MixtureLoss, show: Callable[[int], None] | None = None
     ) -> dict[str, float]:
         """Return the metrics; the first call of a stage sets what losses are normalised by.
 
@@ -85,7 +85,7 @@ class Validation:
             size = len(held.columns[0])
             columns = [vectors[at + size * i : at + size * (i + 1)] for i in range(len(held.columns))]
             at += size * len(held.columns)
-            metrics[f"loss/{held.name}"] = _loss(losses[held.name], columns, held)
+            metrics[f"loss/{held.name}"] = _loss(loss.terms[held.name], columns, held)
             family, _, name = held.name.partition("/")
             if family == "contrasts":
                 metrics[f"contrast/{name}"] = measures.ordering_accuracy(*columns)
@@ -116,8 +116,8 @@ class Validation:
         return {name: value for name, value in metrics.items() if not math.isnan(value)}
 
 
-def _loss(loss: WeightedLoss, columns: Sequence[Any], held: Held) -> float:
-    device = next(loss.parameters()).device
+def _loss(term: Any, columns: Sequence[Any], held: Held) -> float:
+    device = next((parameter.device for parameter in term.parameters()), torch.device("cpu"))
     vectors = torch.from_numpy(np.concatenate(columns)).to(device)
     size = len(columns[0])
     rows = torch.arange(size)[:, None] + torch.arange(len(columns))[None] * size
@@ -125,7 +125,7 @@ def _loss(loss: WeightedLoss, columns: Sequence[Any], held: Held) -> float:
     if held.scores is not None:
         labels["score"] = torch.tensor(held.scores, dtype=torch.float32, device=device)
     with torch.no_grad():
-        return float(loss.value(vectors, labels))
+        return float(term(vectors, labels))
 
 
 def _retrieval(vectors: Any) -> dict[str, float]:

@@ -24,6 +24,7 @@ from radgen.train.evaluate.probes import probes
 from radgen.train.evaluate.reports import Pool, read_pool
 from radgen.train.evaluate.retrieval import queries, retrieval
 from radgen.train.evaluate.settings import SUITES, EvaluateFile, check_findings, load_settings
+from radgen.train.evaluate.states import states
 
 Show = Callable[[int], None]
 #: Gives a function that shows how many texts of a suite are encoded.
@@ -45,6 +46,7 @@ class Request:
         discrepancies: folder of ``radgen discrepancies``, or None: they are made from the reports.
         radjudge: RadJudge's file, or None.
         radthought: records of ``radgen radthought``, or None.
+        states: folder that ``radgen states`` wrote.
         full: judge every row of the judging sets.
         cache: folder for vectors, or None.
     """
@@ -58,6 +60,7 @@ class Request:
     discrepancies: Path | None = None
     radjudge: Path | None = None
     radthought: Path | None = None
+    states: Path = Path("data")
     full: bool = False
     cache: Path | None = None
     seed: int | None = None
@@ -171,6 +174,8 @@ class Bench:
             return heads(made, encoder, settings, self.ontology, self.request.ontology, sure, show)
         if suite == "discrepancies":
             return self._discrepancies(encoder, show)
+        if suite == "states":
+            return states(self.request.states, encoder, settings, sure, show)
         if suite == "cost":
             return cost(self.need_pool(), encoder, settings)
         if suite == "retrieval":

@@ -24,6 +24,7 @@ SUITES = (
     "discrepancies",
     "probes",
     "heads",
+    "states",
     "cost",
 )
 Share = Annotated[float, Field(gt=0, lt=1)]

@@ -21,6 +21,7 @@ from radgen.generators.radthought.patterns import (
     Conditions,
     Item,
     Scene,
+    Slot,
     compile_conditions,
     values_of,
 )
@@ -51,7 +52,7 @@ class Rule:
         self.when = compile_conditions(pattern.when, rules, ontology, f"{where}.when")
         bound = list(self.when.slots)
         self.unless = [
-            compile_conditions(group.split(";"), rules, ontology, f"{where}.unless", bound)
+            compile_conditions(group.split(";"), rules, ontology, f"{where}.unless", bound, repeats=False)
             for group in pattern.unless
         ]
         also = compile_conditions(pattern.also, rules, ontology, f"{where}.also", bound)
@@ -92,10 +93,7 @@ class Hierarchy:
             Rule(name, pattern, self.file, ontology) for name, pattern in self.file.patterns.items()
         ]
         significance = self.file.significance
-        self.bonus = [
-            (compile_conditions(bonus.when, self.file, ontology, f"significance.bonus.{place}"), bonus.points)
-            for place, bonus in enumerate(significance.bonus)
-        ]
+        self.bonus = [(self._bonus(place), bonus.points) for place, bonus in enumerate(significance.bonus)]
         self.base = {
             tag: significance.findings.get(
                 tag, significance.families.get(entry.family, significance.kinds.get(entry.kind, 0.0))
@@ -127,6 +125,16 @@ class Hierarchy:
             " ".join(said["synthesis"]), tuple(conclusions), BACKEND,
         )  # fmt: skip
 
+    def _bonus(self, place: int) -> Slot:
+        """Return the one variable of a bonus."""
+        where = f"significance.bonus.{place}"
+        conditions = compile_conditions(
+            self.file.significance.bonus[place].when, self.file, self.ontology, where
+        )
+        if len(conditions.slots) != 1 or conditions.links:
+            raise RadgenError(f"radthought.{where}: expected conditions on one finding")
+        return next(iter(conditions.slots.values()))
+
     # --- the scene ---
 
     def scene(self, evidence: Evidence, predicates: Sequence[Predicate]) -> Scene:
@@ -147,7 +155,7 @@ class Hierarchy:
             frozenset((name, first + 1, second + 1) for name, first, second in evidence.relations),
         )
         for item in items:
-            item.points = self._points(scene, item)
+            item.points = self._points(item)
             item.level = self._level(item)
         items.sort(key=lambda item: (-item.points, item.number))
         rank = 0
@@ -155,17 +163,12 @@ class Hierarchy:
             if item.presence != "absent":
                 rank += 1
                 item.rank = rank
-        scene.by_tag.clear()
-        scene.__post_init__()
         return scene
 
-    def _points(self, scene: Scene, item: Item) -> float:
+    def _points(self, item: Item) -> float:
         points = self.base[item.tag]
         if item.presence != "absent":
-            alone = Scene([item], scene.relations)
-            for conditions, more in self.bonus:
-                if any(True for _ in conditions.matches(alone)):
-                    points += more
+            points += sum(more for slot, more in self.bonus if slot.fits(item))
         certainty = item.state.get("certainty")
         return points * self.file.significance.certainty.get(str(certainty), 1.0)
 
@@ -185,14 +188,14 @@ class Hierarchy:
                 continue
             seen: set[frozenset[int]] = set()
             for bound in rule.when.matches(scene):
-                if any(any(True for _ in group.matches(scene, bound)) for group in rule.unless):
+                if any(group.any_match(scene, bound) for group in rule.unless):
                     continue
                 candidate = self._candidate(rule, scene, bound)
                 if candidate.key in seen:
                     continue
                 seen.add(candidate.key)
                 yield candidate
-                if len(seen) == _ASSIGNMENTS:
+                if rule.also is not None or len(seen) == _ASSIGNMENTS:
                     break
 
     def _candidate(self, rule: Rule, scene: Scene, bound: dict[str, Item]) -> Candidate:

@@ -32,6 +32,8 @@ from radgen.ontology.load import Ontology
 _SIGNS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
+_PRESENT = frozenset(("present",))
+_ASSERTIONS = frozenset(("present", "absent", "indeterminate"))
 _BUILT_IN = ("same_side", "same_lobe", "near", "same_system", "other_place", "rank")
 
 
@@ -41,7 +43,7 @@ class Item:
 
     Attributes:
         number: from 1.
-        values: terms of its predicates by name.
+        values: terms of its predicates by name; ``tag``, ``presence``: two of them.
         points: how much it matters; ``rank``: its place by that among what is there, from 1.
         deniable: it is denied, and nothing that is present contradicts that.
     """
@@ -50,20 +52,15 @@ class Item:
     state: Mapping[str, Any]
     system: str
     values: dict[str, list[Any]]
+    tag: str = ""
+    presence: str = ""
     points: float = 0.0
     level: str = "incidental"
     rank: int = 0
     deniable: bool = False
 
-    @property
-    def tag(self) -> str:
-        """The finding's name."""
-        return str(self.state["finding"])
-
-    @property
-    def presence(self) -> str:
-        """Its assertion."""
-        return str(self.state["presence"])
+    def __post_init__(self) -> None:
+        self.tag, self.presence = str(self.state["finding"]), str(self.state["presence"])
 
 
 @dataclass(slots=True)
@@ -72,11 +69,10 @@ class Scene:
 
     items: list[Item]
     relations: frozenset[tuple[str, int, int]]
-    by_tag: dict[str, list[Item]] = field(default_factory=dict)
+    tags: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        for item in self.items:
-            self.by_tag.setdefault(item.tag, []).append(item)
+        self.tags = frozenset(item.tag for item in self.items)
 
 
 def values_of(predicates: Iterable[Predicate]) -> dict[str, list[Any]]:
@@ -93,37 +89,48 @@ Link = Callable[[Scene, Item, Item], bool]
 
 @dataclass(slots=True)
 class Slot:
-    """What one variable must be: tags (None for any finding) and tests on its predicates.
+    """What one variable must be.
 
     Attributes:
+        tags: findings that it may be, None for any.
+        presences: assertions that it may have.
+        tests: on its other predicates.
         asserted, changes: there is a condition on its assertion, on its change.
-        resolved: the condition is that it has resolved.
+        resolved: the condition is that it has resolved, or a denial need not be free of contradiction.
     """
 
     name: str
     tags: frozenset[str] | None = None
+    presences: frozenset[str] = _ASSERTIONS
     tests: list[Test] = field(default_factory=list)
     asserted: bool = False
     resolved: bool = False
     changes: bool = False
 
-    def close(self) -> None:
-        """Add what holds where nothing is said: present; or free of contradiction where denied."""
-        if not self.asserted:
-            self.tests.insert(0, lambda item: item.presence == "present")
-        elif not self.resolved:
-            self.tests.append(lambda item: item.presence != "absent" or item.deniable)
-
     def fits(self, item: Item) -> bool:
-        """Whether a finding satisfies the tests, tags included."""
-        return (self.tags is None or item.tag in self.tags) and all(test(item) for test in self.tests)
+        """Whether a finding satisfies all that is asked of it alone."""
+        if (self.tags is not None and item.tag not in self.tags) or item.presence not in self.presences:
+            return False
+        if item.presence == "absent" and not (item.deniable or self.resolved):
+            return False
+        return all(test(item) for test in self.tests)
 
 
 class Conditions:
-    """A conjunction of conditions; ``bound`` are variables that have their finding already."""
+    """A conjunction of conditions.
+
+    Args:
+        bound: variables that have their finding already.
+        repeats: what is denied is said again, so that nothing may contradict it; else the denial is enough.
+    """
 
     def __init__(
-        self, sources: Sequence[str], rules: RadThoughtFile, ontology: Ontology, bound: Sequence[str] = ()
+        self,
+        sources: Sequence[str],
+        rules: RadThoughtFile,
+        ontology: Ontology,
+        bound: Sequence[str] = (),
+        repeats: bool = True,
     ) -> None:
         self._rules, self._ontology = rules, ontology
         self.bound = tuple(bound)
@@ -132,9 +139,21 @@ class Conditions:
         for source in sources:
             self._add(source)
         for slot in self.slots.values():
-            if slot.name not in self.bound:
-                slot.close()
+            slot.resolved |= not repeats or slot.name in self.bound
         self.free = [name for name in self.slots if name not in self.bound]
+        for name in self.free:
+            if not self.slots[name].asserted:
+                self.slots[name].presences = _PRESENT
+        #: Links by the free variable that makes them complete; the first are those of bound variables alone.
+        known = set(self.bound)
+        self._steps: list[list[tuple[str, str, Link]]] = [self._complete(known)]
+        for name in self.free:
+            before = set(known)
+            known.add(name)
+            self._steps.append([link for link in self._complete(known) if link not in self._complete(before)])
+
+    def _complete(self, known: set[str]) -> list[tuple[str, str, Link]]:
+        return [link for link in self.links if {link[0], link[1]} <= known]
 
     # --- compiling ---
 
@@ -160,10 +179,13 @@ class Conditions:
             slot.tags = tags if slot.tags is None else slot.tags & tags
         else:
             self._check_values(name, terms[1], source)
-            slot.asserted |= name == "assertion"
             slot.changes |= name == "change"
             slot.resolved |= terms[1] == Choice(("resolved",))
-            slot.tests.append(_test(name, terms[1]))
+            if name == "assertion" and isinstance(terms[1], Choice):
+                slot.asserted = True
+                slot.presences &= frozenset(terms[1].values)
+            else:
+                slot.tests.append(_test(name, terms[1]))
 
     def _check_values(self, name: str, term: Term, source: str) -> None:
         signature = VOCABULARY.get(name)
@@ -207,41 +229,41 @@ class Conditions:
 
     def may_match(self, scene: Scene) -> bool:
         """Whether every free variable has a finding with one of its tags (quick, not exact)."""
-        tags = scene.by_tag.keys()
-        return all(
-            slot.tags is None or not slot.tags.isdisjoint(tags)
-            for name, slot in self.slots.items()
-            if name not in self.bound
-        )
+        for name in self.free:
+            tags = self.slots[name].tags
+            if tags is not None and tags.isdisjoint(scene.tags):
+                return False
+        return True
 
     def matches(self, scene: Scene, given: Mapping[str, Item] | None = None) -> Iterator[dict[str, Item]]:
         """Yield the assignments that satisfy all conditions, in the order of ``scene.items``."""
-        given = dict(given or {})
-        if any(not self.slots[name].fits(given[name]) for name in self.bound if name in self.slots):
-            return
-        yield from self._extend(scene, given, 0)
+        bound = dict(given or {})
+        for name in self.bound:
+            slot = self.slots.get(name)
+            if slot is not None and not slot.fits(bound[name]):
+                return
+        if self._hold(scene, bound, 0):
+            yield from self._extend(scene, bound, 0)
+
+    def any_match(self, scene: Scene, given: Mapping[str, Item] | None = None) -> bool:
+        """Whether there is an assignment."""
+        return self.may_match(scene) and next(self.matches(scene, given), None) is not None
 
     def _extend(self, scene: Scene, given: dict[str, Item], at: int) -> Iterator[dict[str, Item]]:
         if at == len(self.free):
-            if self._linked(scene, given, None):
-                yield dict(given)
+            yield dict(given)
             return
         name = self.free[at]
         slot = self.slots[name]
         for item in scene.items:
-            if not slot.fits(item) or any(item is other for other in given.values()):
-                continue
-            given[name] = item
-            if self._linked(scene, given, name):
-                yield from self._extend(scene, given, at + 1)
-            del given[name]
+            if slot.fits(item) and not any(item is other for other in given.values()):
+                given[name] = item
+                if self._hold(scene, given, at + 1):
+                    yield from self._extend(scene, given, at + 1)
+                del given[name]
 
-    def _linked(self, scene: Scene, given: Mapping[str, Item], name: str | None) -> bool:
-        return all(
-            link(scene, given[first], given[second])
-            for first, second, link in self.links
-            if first in given and second in given and (name is None or name in (first, second))
-        )
+    def _hold(self, scene: Scene, given: Mapping[str, Item], step: int) -> bool:
+        return all(link(scene, given[first], given[second]) for first, second, link in self._steps[step])
 
 
 def _test(name: str, term: Term) -> Test:
@@ -298,7 +320,12 @@ def _link(name: str) -> Link:
 
 
 def compile_conditions(
-    sources: Sequence[str], rules: RadThoughtFile, ontology: Ontology, where: str, bound: Sequence[str] = ()
+    sources: Sequence[str],
+    rules: RadThoughtFile,
+    ontology: Ontology,
+    where: str,
+    bound: Sequence[str] = (),
+    repeats: bool = True,
 ) -> Conditions:
     """Compile conditions; mistakes name the place in the rule base.
 
@@ -306,6 +333,6 @@ def compile_conditions(
         RadgenError: a condition is not of the language, or names something unknown.
     """
     try:
-        return Conditions(sources, rules, ontology, bound)
+        return Conditions(sources, rules, ontology, bound, repeats)
     except PredicateError as error:
         raise RadgenError(f"radthought.{where}: {error}") from None

@@ -27,7 +27,7 @@ from radgen.templates.realiser import Speaker, is_plural
 from radgen.templates.text import article
 
 State = Mapping[str, Any]
-_KEPT = 30_000
+_KEPT = 8192
 _DRAWS = 6
 #: Candidates of own sentences that are read before one is kept.
 _CANDIDATES = 24
@@ -47,11 +47,24 @@ _DROPPED = (("margin",), ("density",), ("temporal_change",), ("severity",), _SIZ
 _BARE = frozenset(("finding", "presence"))
 #: In front of a noun phrase, in this order.
 _PREFIXES = (
-    "certainty", "temporal_change", "acuity", "severity", "size_mm", "count", "count_category", "margin",
+    "certainty", "temporal_change", "acuity", "severity", "count", "count_category", "margin",
     "density", "distribution", "morphology", "laterality", "axial_distribution", "lobe", "zone",
 )  # fmt: skip
-_SUFFIXES = ("segment", "anatomy", "level", "asymmetry", "distance_mm", "prior_size_mm", "size_range_mm")
-_READ = frozenset((*_PREFIXES, *_SUFFIXES, "severity_min", "size_dims_mm", "size_comparator", "temporality"))
+_SUFFIXES = (
+    "size_mm",
+    "segment",
+    "anatomy",
+    "level",
+    "asymmetry",
+    "distance_mm",
+    "prior_size_mm",
+    "size_range_mm",
+)
+#: The axis of the fields that only some findings have.
+_AXES = {
+    "severity": "severity", "density": "density", "margin": "margin", "distribution": "distribution",
+    "count": "count", "count_category": "count", **dict.fromkeys(_SIZE, "size"),
+}  # fmt: skip
 
 
 class NounPhrase(NamedTuple):
@@ -100,6 +113,7 @@ class Phraser:
         own = {name: fields.pop(name) for name in list(fields) if name not in DETAILS["whole"]}
         if denied and "distribution" in own:
             fields["distribution"] = own.pop("distribution")
+        own.update({name: fields.pop(name) for name in self._unusual(tag, fields)})
         if "severity_min" in own and "severity" in fields:
             own["severity"] = fields.pop("severity")
         if fields.get("laterality") == "midline" or "laterality" not in fields:
@@ -154,6 +168,14 @@ class Phraser:
             self._speakers.popitem(last=False)
         return found
 
+    def _unusual(self, tag: str, fields: State) -> list[str]:
+        """Return the fields that the realiser has no usual words for: of an axis that the finding has not."""
+        axes = self.ontology.findings[tag].axes
+        out = [name for name in fields if name in _AXES and _AXES[name] not in axes]
+        if "size_dims_mm" in fields and "size_comparator" in fields and "size_mm" not in out:
+            out += [name for name in _SIZE if name in fields]
+        return out
+
     # --- own words ---
 
     def _prefix(self, tag: str, own: State) -> str:
@@ -166,8 +188,6 @@ class Phraser:
                 out += value
             elif name == "severity":
                 out.append(self._severity(tag, own))
-            elif name == "size_mm":
-                out.append(self._size(own))
             elif name == "count":
                 out.append(f"{value:g}")
             else:
@@ -176,7 +196,8 @@ class Phraser:
 
     def _severity(self, tag: str, own: State) -> str:
         entry = self.ontology.findings[tag]
-        words = self.words.amounts if entry.severity_words != "degree" else self.words.prefix["severity"]
+        sized = entry.severity_words != "degree" or "size" in entry.axes
+        words = self.words.amounts if sized else self.words.prefix["severity"]
         least = own.get("severity_min")
         most = words[own["severity"]]
         return f"{words[least]} to {most}" if least else most
@@ -198,6 +219,8 @@ class Phraser:
             shown = value
             if name == "anatomy":
                 shown = self.words.sites.get(value, self._site(value))
+            elif name == "size_mm":
+                shown = self._size(own)
             elif name in ("distance_mm", "prior_size_mm"):
                 shown = centimetres(value) if name == "distance_mm" else millimetres(value)
             elif name == "size_range_mm":
@@ -219,7 +242,7 @@ class Phraser:
         normal = self.normal.get(_key(state))
         if normal is not None and rng.random() < self.words.normal_share:
             return normal[int(rng.random() * len(normal))]
-        if entry.kind != "procedure":
+        if entry.kind != "procedure" and not self._unusual(state["finding"], state):
             speaker = self._speaker("findings", state)
             if speaker is not None:
                 return speaker.say(rng).text

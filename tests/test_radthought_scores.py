@@ -72,15 +72,15 @@ def test_a_predicate_of_two_findings_counts_twice() -> None:
 
 
 # --- conclusions ---------------------------------------------------------------------------------
-# Weights: assertion 2.5, certainty 0.6, severity 1.2, acuity 0.8, temporal, mechanism, significance and side
-# 1.0, evidence 2.5.
+# Weights: assertion 2.5, certainty 0.6, severity 1.2, acuity 0.8, temporal, mechanism, significance 1.0, side
+# 1.5, evidence 2.5.
 
 
 def test_a_severity_step_and_the_other_side() -> None:
     a = concluded("compressive_atelectasis", certainty="possible", severity="mild", side="left")
     b = concluded("compressive_atelectasis", certainty="possible", severity="moderate", side="right")
-    # assertion 2.5, certainty 0.6, severity 1.2 t(1) = 1.2 * 0.601475, side -1.0, evidence 2.5; weights 7.8
-    assert score([a], [b]) == pytest.approx((2.5 + 0.6 + 1.2 * 0.601475 - 1.0 + 2.5) / 7.8, abs=1e-6)
+    # assertion 2.5, certainty 0.6, severity 1.2 t(1) = 1.2 * 0.601475, side -1.5, evidence 2.5; weights 8.3
+    assert score([a], [b]) == pytest.approx((2.5 + 0.6 + 1.2 * 0.601475 - 1.5 + 2.5) / 8.3, abs=1e-6)
 
 
 def test_present_against_absent_takes_all_attributes_with_it() -> None:
@@ -158,8 +158,8 @@ def test_of_two_conclusions_about_one_process_the_best_match_counts() -> None:
     left = concluded("compressive_atelectasis", side="left")
     right = concluded("compressive_atelectasis", side="right")
     assert score([left, right], [right, left]) == 1.0
-    # left meets left; right is alone: 6 * 1 + 6 * -0.6
-    assert score([left, right], [left]) == pytest.approx((6.0 - 3.6) / 12.0)
+    # left meets left; right is alone: 6.5 * 1 + 6.5 * -0.6
+    assert score([left, right], [left]) == pytest.approx((6.5 - 3.9) / 13.0)
 
 
 def test_the_side_is_that_of_the_evidence() -> None:

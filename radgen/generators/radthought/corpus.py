@@ -22,7 +22,14 @@ from radgen.errors import DatasetError
 from radgen.generators.radsim.coded import Scorer
 from radgen.generators.radsim.coding import Coder
 from radgen.generators.radthought.corpus_reports import FindingsSections
-from radgen.generators.radthought.corpus_texts import TEXTS, RecordFile, TextName, evidence_text, texts_of
+from radgen.generators.radthought.corpus_texts import (
+    TEXTS,
+    RecordFile,
+    TextName,
+    evidence_text,
+    steps_of,
+    texts_of,
+)
 from radgen.generators.radthought.pair_settings import LEVELS, LevelName, RadthoughtPairsFile
 from radgen.generators.radthought.predicates import canonical
 from radgen.generators.radthought.record import LEVELS as CONCLUDED
@@ -56,13 +63,13 @@ def _there(state: Mapping[str, Any]) -> bool:
 
 @dataclass
 class Steps:
-    """Every conclusion of every record with its evidence, end to end.
+    """Every sentence of every record that concludes, with its evidence, end to end (see ``Step``).
 
     Attributes:
         record: number of its record.
-        place: its place among the record's conclusions.
+        place: its place in ``steps_of`` the record.
         level: index in ``record.LEVELS``.
-        about: number of its process.
+        abouts: numbers of its processes.
         evidence, text: hashes of the two texts.
         states: numbers of the evidence's states (``coder.texts``).
         tags: twice the number of each of the evidence's tags, plus 1 where it is not denied.
@@ -71,9 +78,9 @@ class Steps:
     record: array[int] = field(default_factory=lambda: array("i"))
     place: array[int] = field(default_factory=lambda: array("i"))
     level: array[int] = field(default_factory=lambda: array("b"))
-    about: array[int] = field(default_factory=lambda: array("i"))
     evidence: array[int] = field(default_factory=lambda: array("Q"))
     text: array[int] = field(default_factory=lambda: array("Q"))
+    abouts: Rows = field(default_factory=Rows)
     states: Rows = field(default_factory=Rows)
     tags: Rows = field(default_factory=Rows)
 
@@ -126,7 +133,7 @@ class Thoughts:
         self.coder.add_ids(numbers)
         self.scenes.add(self._predicates.bag(canonical(record.predicates)))
         self.tags.add(self._tags(states.values()))
-        self._add_conclusions(len(self.ids) - 1, record, states, split, row)
+        self._add_conclusions(len(self.ids) - 1, states, split, row)
         for name, text in texts_of(row, self.options.fused.order).items():
             self._own(name, text, split)
         self._hashes["findings"].append(0)
@@ -136,27 +143,27 @@ class Thoughts:
         return sorted({2 * self.tag_numbers(state["finding"]) + _there(state) for state in states})
 
     def _add_conclusions(
-        self, number: int, record: Record, states: Mapping[int, dict[str, Any]], split: Split, row: Any
+        self, number: int, states: Mapping[int, dict[str, Any]], split: Split, row: Mapping[str, Any]
     ) -> None:
         lists: dict[str, list[int]] = {name: [] for name in CONCLUDED}
+        for item in row["conclusions"]:
+            lists[item["level"]].append(self.conclusions.number(told(item, states)))
+        for name, rows in self.levels.items():
+            rows.add(lists[name])
         steps = self.steps
-        for place, item in enumerate(record.conclusions):
-            evidence = [states[int(name[1:])] for name in item.derived]
-            said = told(row["conclusions"][place], states)
-            lists[item.level].append(self.conclusions.number(said))
-            hashes = text_hash(evidence_text(row, item.derived)), text_hash(item.text)
+        for place, step in enumerate(steps_of(row)):
+            evidence = [states[int(name[1:])] for name in step.derived]
+            hashes = text_hash(evidence_text(row, step.derived)), text_hash(step.text)
             for value in hashes:
                 self.ownership.add(value, split)
             steps.record.append(number)
             steps.place.append(place)
-            steps.level.append(CONCLUDED.index(item.level))
-            steps.about.append(self.abouts(item.about))
+            steps.level.append(CONCLUDED.index(step.level))
+            steps.abouts.add(sorted(map(self.abouts, step.abouts)))
             steps.evidence.append(hashes[0])
             steps.text.append(hashes[1])
             steps.states.add(self.coder.intern(evidence))
             steps.tags.add(self._tags(evidence))
-        for name, rows in self.levels.items():
-            rows.add(lists[name])
 
     def _own(self, name: TextName, text: str, split: Split) -> int:
         value = text_hash(text) if text else 0

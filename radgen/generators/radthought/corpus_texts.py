@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -41,8 +42,40 @@ def fused_text(row: Mapping[str, Any], order: Sequence[LevelName]) -> str:
 
 def evidence_text(row: Mapping[str, Any], derived: Sequence[str]) -> str:
     """Return the sentences of the first order about some findings (``f1``, …), in the report's order."""
-    places = sorted({int(name[1:]) - 1 for name in derived})
-    return " ".join(" ".join(row["first_order"][place].split()) for place in places)
+    return " ".join(" ".join(row["first_order"][int(name[1:]) - 1].split()) for name in derived)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One sentence that concludes, with all that it concludes.
+
+    Attributes:
+        derived: the findings (``f1``, …) that it rests on, in the report's order.
+        abouts: the processes concluded.
+    """
+
+    level: str
+    text: str
+    derived: tuple[str, ...]
+    abouts: tuple[str, ...]
+
+
+def steps_of(row: Mapping[str, Any]) -> list[Step]:
+    """Return the conclusions of a record by their text: several may stand in one sentence.
+
+    >>> both = [{"level": "third", "text": "No A or B.", "derived": [f], "about": f} for f in ("f2", "f1")]
+    >>> steps_of({"conclusions": both})
+    [Step(level='third', text='No A or B.', derived=('f1', 'f2'), abouts=('f1', 'f2'))]
+    """
+    found: dict[tuple[str, str], tuple[set[str], set[str]]] = {}
+    for item in row["conclusions"]:
+        derived, abouts = found.setdefault((item["level"], item["text"]), (set(), set()))
+        derived.update(item["derived"])
+        abouts.add(item["about"])
+    return [
+        Step(level, text, tuple(sorted(derived, key=lambda name: int(name[1:]))), tuple(sorted(abouts)))
+        for (level, text), (derived, abouts) in found.items()
+    ]
 
 
 def texts_of(row: Mapping[str, Any], order: Sequence[LevelName]) -> dict[TextName, str]:

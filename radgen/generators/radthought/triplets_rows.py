@@ -11,7 +11,7 @@ import orjson
 from numpy.typing import NDArray
 
 from radgen.generators.radthought.corpus import CONCLUDING, Thoughts
-from radgen.generators.radthought.corpus_texts import TEXTS, evidence_text, level_text
+from radgen.generators.radthought.corpus_texts import TEXTS, evidence_text, level_text, steps_of
 from radgen.generators.radthought.pair_settings import LEVELS, LevelName, TripletName
 from radgen.generators.radthought.pairs_folder import FAMILY, ThoughtOrder
 from radgen.generators.radthought.record import LEVELS as CONCLUDED
@@ -50,8 +50,8 @@ DESCRIPTIONS = {
     "negative_state": "the findings that the negative rests on",
     "hard": "whether negative and anchor have abnormal findings of one organ system",
     "shared_organs": "those organ systems",
-    "positive_about": "derivation: the process that the positive concludes",
-    "negative_about": "derivation: the process that the negative concludes",
+    "positive_about": "derivation: the processes that the positive concludes",
+    "negative_about": "derivation: the processes that the negative concludes",
     "anchor_report": "id of the report",
     "positive_report": "id of the same report",
     "negative_report": "id of the unrelated report",
@@ -60,7 +60,8 @@ DESCRIPTIONS = {
 
 def spec_of(name: TripletName, order: ThoughtOrder) -> Spec:
     """Return what a dataset of triplets is."""
-    kinds = dict.fromkeys(_STATES, "states") | {"hard": "truth", "shared_organs": "texts"}
+    kinds = dict.fromkeys(_STATES, "states") | {"hard": "truth"}
+    kinds |= dict.fromkeys(("shared_organs", "positive_about", "negative_about"), "texts")
     columns = tuple(column for column in COLUMNS if name == "derivation" or not column.endswith("_about"))
     return Spec(
         family=FAMILY,
@@ -145,8 +146,9 @@ def triplet_rows(
             "shared_organs": [name for place, name in enumerate(systems) if organs >> place & 1],
         }
         if units.derived:
-            rest["positive_about"] = abouts[thoughts.steps.about[member]]
-            rest["negative_about"] = abouts[thoughts.steps.about[negative]]
+            rest["positive_about"], rest["negative_about"] = (
+                sorted(abouts[about] for about in thoughts.steps.abouts[step]) for step in (member, negative)
+            )
         mine = thoughts.ids[int(units.record[unit])]
         rest |= {
             "anchor_report": mine,
@@ -167,10 +169,9 @@ def _texts(
             level_text(row, level),
             level_text(thoughts.row(negative), level),
         )
-    steps = thoughts.steps
-    (row, mine), (_, other) = (
-        (record, record["conclusions"][steps.place[step]])
-        for step in (member, negative)
-        for record in (thoughts.row(steps.record[step]),)
+    records = [thoughts.row(thoughts.steps.record[step]) for step in (member, negative)]
+    mine, other = (
+        steps_of(row)[thoughts.steps.place[step]]
+        for row, step in zip(records, (member, negative), strict=True)
     )
-    return evidence_text(row, mine["derived"]), mine["text"], other["text"]
+    return evidence_text(records[0], mine.derived), mine.text, other.text

@@ -35,11 +35,13 @@ class Units:
         member: its positive.
         level: what its negative is drawn from, a key of ``pools``.
         anchor: for records, the anchor's text as an index of ``TEXTS``.
+        anchor_hash: hash of the anchor's text.
         pools: members that negatives are drawn from, by level.
         rows: by member, its row in ``tags`` and its description in ``scorer``.
         tags: findings of members (see ``Thoughts.tags``).
         owners: by member, its record.
-        derived: whether members are steps.
+        hashes: by level, the hash of each member's text at that level.
+        about: by step, the processes that it concludes, as bits.
     """
 
     record: Ints
@@ -53,7 +55,7 @@ class Units:
     hashes: dict[int, NDArray[np.uint64]]
     scorer: Scorer
     described: Ints
-    about: Ints | None = None
+    about: NDArray[np.uint64] | None = None
 
     def __len__(self) -> int:
         return len(self.record)
@@ -76,7 +78,7 @@ class Units:
             unit, other = units[at], hashes[members[at]]
             good[at] = (other != hashes[self.member[unit]]) & (other != self.anchor_hash[unit])
         if self.about is not None:
-            good &= self.about[self.member[units]] != self.about[members]
+            good &= ~(self.about[self.member[units]] & self.about[members]).any(axis=1)
         return good
 
 
@@ -127,7 +129,7 @@ def step_units(thoughts: Thoughts, rejected: Counter[str]) -> Iterator[tuple[Spl
     """Yield the units of derivation: each distinct evidence with a conclusion that rests on it."""
     steps = thoughts.steps
     record = np.array(steps.record, np.int64)
-    level, about = np.array(steps.level, np.int64), np.array(steps.about, np.int64)
+    level, about = np.array(steps.level, np.int64), _bits(steps.abouts, len(thoughts.abouts.numbers))
     evidence, text = np.array(steps.evidence, np.uint64), np.array(steps.text, np.uint64)
     splits = thoughts.splits[record] if len(record) else np.zeros(0, np.uint8)
     good = thoughts.owned(evidence, splits) & thoughts.owned(text, splits) & (evidence != text)
@@ -168,3 +170,11 @@ def _evidence_scorer(thoughts: Thoughts) -> tuple[Scorer, Ints]:
             coder.add_ids([numbers[state] for state in states])
         described[step] = known[key]
     return Scorer(coder, coder.coded()), described
+
+
+def _bits(rows: Rows, count: int) -> NDArray[np.uint64]:
+    """Return lists of numbers below ``count`` as rows of bits."""
+    out = np.zeros((len(rows), -(-max(1, count) // 64)), np.uint64)
+    numbers, owner = rows.expand(np.arange(len(rows)))
+    np.bitwise_or.at(out, (owner, numbers // 64), np.uint64(1) << (numbers % 64).astype(np.uint64))
+    return out

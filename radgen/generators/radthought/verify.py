@@ -183,7 +183,7 @@ class _Checker:
         }[self.name]
         if not expected:
             yield f"levels: {anchor} and {level} do not make a row of {self.name}"
-        if self.name == "derivation" and row["positive_about"] == row["negative_about"]:
+        if self.name == "derivation" and set(row["positive_about"]) & set(row["negative_about"]):
             yield "positive and negative conclude the same process"
 
     def _adjacent(self) -> list[list[str]]:

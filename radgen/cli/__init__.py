@@ -12,7 +12,18 @@ from typing import Annotated, NoReturn
 import typer
 
 from radgen import __version__
-from radgen.cli import codebook, datasets, evaluate, ontology, radthought, similarity, states, texts, train
+from radgen.cli import (
+    codebook,
+    datasets,
+    demo,
+    evaluate,
+    ontology,
+    radthought,
+    similarity,
+    states,
+    texts,
+    train,
+)
 from radgen.errors import RadgenError, did_you_mean
 
 app = typer.Typer(
@@ -43,7 +54,7 @@ def radgen(
 app.add_typer(ontology.app, name="ontology")
 app.add_typer(radthought.app, name="radthought", help="Predicates, three orders and a synthesis of reports.")
 app.add_typer(codebook.app, name="codebook", help="States of findings by codebook vectors, with no training.")
-for group in (texts, datasets, similarity, states, train, evaluate):
+for group in (texts, datasets, similarity, states, train, evaluate, demo):
     app.add_typer(group.app)  # no name: their commands stand beside the others
 
 #: The usage errors of Typer (and of Click, in versions that still use it): their common base.

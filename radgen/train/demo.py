@@ -1,0 +1,335 @@
+"""``radgen demo``: from nothing to the page of an evaluation, in steps that are done once.
+
+Each step writes a folder of its own in ``OUT``. A part of the folder's name is a hash of all that the step
+depends on, so that a changed option makes new folders for the steps that depend on it, and replaces nothing.
+``demo.json`` says which steps are done; a step that was interrupted goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import sys
+import time
+import webbrowser
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import orjson
+import yaml
+from pydantic import Field
+
+from radgen import __version__
+from radgen.atomic import AtomicFile
+from radgen.console import counter
+from radgen.errors import RadgenError, unknown
+from radgen.generators.folders import dump
+from radgen.generators.recipes import RECIPE_VERSION
+from radgen.ontology.schema import Modality, Strict
+from radgen.train.progress import duration
+from radgen.yamlfile import merge, read_yaml, validate, where
+
+Say = Callable[[str], None]
+RECORD = "demo.json"
+STAGES = ("stage2", "stage3")
+_PACKAGED = Path(__file__).parent / "data" / "demo.yaml"
+
+
+class CollectionSize(Strict):
+    """How much of the collection is made."""
+
+    scale: Annotated[float, Field(gt=0, le=1)]
+
+
+class ReportsSize(Strict):
+    """How many synthetic reports are made, and of which modality."""
+
+    number: Annotated[int, Field(ge=1)]
+    modality: Modality | Literal["both"]
+
+
+class Judged(Strict):
+    """What is judged, and the settings of ``radgen evaluate`` that are not the packaged ones."""
+
+    suites: Annotated[list[str], Field(min_length=1)]
+    pool: str
+    settings: dict[str, Any]
+
+
+class DemoSettings(Strict):
+    """``data/demo.yaml``; the comments there say what each key means."""
+
+    seed: int
+    preset: str
+    model: str
+    collection: CollectionSize
+    reports: ReportsSize
+    without: list[str]
+    stages: dict[str, dict[str, Any]]
+    evaluate: Judged
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the demo.
+
+    Attributes:
+        title: what a person reads.
+        folder: where it writes.
+        proof: files that are there when it is done.
+        work: does it; the folder is there.
+    """
+
+    title: str
+    folder: Path
+    proof: tuple[str, ...]
+    work: Callable[[], object]
+
+
+def load_demo(files: Sequence[Path] = (), **overrides: Any) -> DemoSettings:
+    """Return the packaged settings with the user's files, then the options that are not None, over them.
+
+    Raises:
+        RadgenError: a file cannot be read.
+        OntologyError: with every mistake in the files, by line.
+    """
+    sources = [read_yaml(_PACKAGED, name="demo.yaml", careful=False), *(read_yaml(path) for path in files)]
+    data: dict[str, Any] = {}
+    for source in sources:
+        data = merge(data, source.data)
+    given = {"seed": overrides.get("seed"), "collection": {"scale": overrides.get("scale")}}
+    settings = validate(DemoSettings, merge(data, _stated(given)), sources)
+    for name in settings.stages:
+        if name not in STAGES:
+            raise RadgenError(f"{where(sources, ('stages', name))}: stages: {unknown('stage', name, STAGES)}")
+    return settings
+
+
+def run(out: Path, settings: DemoSettings, command: str, workers: int, say: Say) -> Path:
+    """Do what is not done yet and return the path of the page.
+
+    Args:
+        out: folder of the demo; made if it is not there.
+        command: the command line, for the page.
+        workers: processes that make datasets.
+        say: takes a line for each step.
+
+    Raises:
+        RadgenError: packages are missing, ``out`` holds something else, or a step fails.
+    """
+    from radgen.train.encoder import model_path, require_training
+    from radgen.train.page.render import plot_library
+
+    require_training()
+    model_path(settings.model)
+    plot_library()  # what the last step needs is there, before the first one starts
+    done = _record(out)
+    steps = steps_of(out, settings, command, workers, say)
+    for number, step in enumerate(steps, 1):
+        name = f"step {number} of {len(steps)}, {step.title}"
+        if step.folder.name in done and all((step.folder / file).exists() for file in step.proof):
+            say(f"{name}: done before: {step.folder}")
+            continue
+        say(f"{name} …")
+        began = time.monotonic()
+        step.folder.mkdir(exist_ok=True)
+        step.work()
+        spent = time.monotonic() - began
+        done[step.folder.name] = round(spent, 1)
+        _write(out / RECORD, dump({"radgen": "demo", "seconds": done}))
+        say(f"{name}: {duration(spent)}: {step.folder}")
+    return steps[-1].folder / "page.html"
+
+
+def steps_of(out: Path, settings: DemoSettings, command: str, workers: int, say: Say) -> list[Step]:
+    """Return the steps in their order; the name of each folder holds the hash of what it depends on.
+
+    Raises:
+        RadgenError: settings of a stage or of the evaluation are wrong.
+    """
+    from radgen.train.evaluate.settings import load_settings, settings_hash
+    from radgen.train.settings import as_data, load_stage
+
+    data = _place(out, "collection", settings.seed, settings.collection.model_dump())
+    reports = _place(out, "reports", settings.seed, settings.reports.model_dump())
+    steps = [
+        Step("collection", data, ("collection.json",), lambda: _collect(data, settings, workers)),
+        Step("synthetic reports", reports, ("reports.jsonl",), lambda: _reports(reports, settings, workers)),
+    ]
+    before = data
+    places: dict[str, Path] = {}
+    for name in STAGES:
+        sets = assignments(settings.stages.get(name, {}))
+        stage = load_stage(name.removeprefix("stage"), settings.preset, sets=sets, seed=settings.seed)
+        parts = [settings.model, settings.without, as_data(stage.settings)]
+        places[name] = _place(out, name, before.name, *parts)
+        work = functools.partial(_train, name, places, data, settings, command, say)
+        steps.append(Step(f"training, {name}", places[name], (f"{name}/model/modules.json",), work))
+        before = places[name]
+    asked = [settings.seed, settings.evaluate.model_dump(), settings_hash(load_settings())]
+    judged = _place(out, "evaluation", before.name, reports.name, *asked)
+    models = (settings.model, *(str(places["stage3"] / name) for name in places))
+
+    def evaluate() -> None:
+        _evaluate(judged, models, data / "judging", reports / "reports.jsonl", settings, command)
+
+    steps.append(Step("evaluation", judged, ("results.json", "page.html"), evaluate))
+    return steps
+
+
+def assignments(tree: dict[str, Any], path: str = "") -> tuple[str, ...]:
+    """Return a mapping as what ``radgen train --set`` takes.
+
+    >>> assignments({"steps": 9, "validation": {"rows": 4}, "compute.tf32": False})
+    ('steps=9', 'validation.rows=4', 'compute.tf32=false')
+    """
+    out: list[str] = []
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            out += assignments(value, f"{path}{key}.")
+        else:
+            said = yaml.safe_dump(value, default_flow_style=True, width=10**6).removesuffix("\n...\n").strip()
+            out.append(f"{path}{key}={said}")
+    return tuple(out)
+
+
+def open_page(page: Path) -> bool:
+    """Open the page in the person's browser; return False where there is no screen to show it on."""
+    if sys.platform.startswith("linux") and not (
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    ):
+        return False  # the only browser left would be one that takes the terminal
+    return webbrowser.open(page.absolute().as_uri())
+
+
+def _collect(folder: Path, settings: DemoSettings, workers: int) -> None:
+    from radgen.generators.collection import make_collection
+
+    make_collection(folder, seed=settings.seed, scale=settings.collection.scale, workers=workers)
+
+
+def _reports(folder: Path, settings: DemoSettings, workers: int) -> None:
+    from radgen.generators.reports import write_synthetic
+
+    asked = settings.reports
+    with counter("reports made") as show:
+        write_synthetic(
+            asked.number,
+            folder / "reports.jsonl",
+            seed=settings.seed,
+            modality=asked.modality,
+            workers=workers,
+            force=True,  # the folder is the demo's own
+            progress=show,
+        )
+
+
+def _train(
+    name: str, places: dict[str, Path], data: Path, settings: DemoSettings, command: str, say: Say
+) -> None:
+    from radgen.train.run import Order, train
+
+    folder = places[name]
+    if name != "stage2":
+        _beside(places["stage2"] / "stage2", folder / "stage2")
+    order = Order(
+        stage=name.removeprefix("stage"),
+        data=data,
+        out=folder,
+        preset=settings.preset,
+        model=settings.model if name == "stage2" else None,
+        seed=settings.seed,
+        sets=assignments(settings.stages.get(name, {})),
+        without=tuple(settings.without),
+        resume=True,
+        command=command,
+    )
+    train(order, say)
+
+
+def _beside(stage: Path, link: Path) -> None:
+    """Let the stage before stand beside this one, as where both are trained in one folder."""
+    if link.exists():
+        return
+    try:
+        link.symlink_to(os.path.relpath(stage, link.parent), target_is_directory=True)
+    except OSError:  # a file system without links
+        shutil.copytree(stage, link)
+
+
+def _evaluate(
+    folder: Path,
+    models: tuple[str, ...],
+    judging: Path,
+    reports: Path,
+    settings: DemoSettings,
+    command: str,
+) -> None:
+    from radgen.train.evaluate.results import as_mapping, read_results
+    from radgen.train.evaluate.results import dump as dump_results
+    from radgen.train.evaluate.run import Request, evaluate
+    from radgen.train.page import write_page
+
+    own = folder / "settings.yaml"
+    _write(own, yaml.safe_dump(settings.evaluate.settings, sort_keys=False).encode())
+    request = Request(
+        models=models,
+        suites=tuple(settings.evaluate.suites),
+        judging=judging,
+        reports=reports,
+        pool=settings.evaluate.pool,
+        cache=folder.parent / "vectors",
+        seed=settings.seed,
+        settings=(str(own),),
+    )
+    bench, found, results = evaluate(request, counter)
+    if all(result.reason for result in results):
+        raise RadgenError(f"nothing could be judged: {results[0].reason}")
+    _write(folder / "results.json", dump_results(as_mapping(bench, found, results, command)))
+    write_page(read_results(folder / "results.json"), folder / "page.html")
+
+
+def _place(out: Path, name: str, *parts: Any) -> Path:
+    """Return the folder of a step, named after the step and the hash of what it depends on."""
+    whole = orjson.dumps([name, __version__, RECIPE_VERSION, parts], option=orjson.OPT_SORT_KEYS)
+    return out / f"{name}-{sha256(whole).hexdigest()[:8]}"
+
+
+def _record(out: Path) -> dict[str, float]:
+    """Return the steps that are done, with their seconds; make the folder where there is none.
+
+    Raises:
+        RadgenError: the folder holds files that are no demo of radgen.
+    """
+    path = out / RECORD
+    if out.exists() and not out.is_dir():
+        raise RadgenError(f"{out}: is a file, expected a folder")
+    if path.is_file():
+        try:
+            found = orjson.loads(path.read_bytes())
+        except orjson.JSONDecodeError:
+            found = None
+        if not isinstance(found, dict) or found.get("radgen") != "demo":
+            raise RadgenError(f"{path}: is not radgen's; give another --out (nothing was changed)")
+        return dict(found["seconds"])
+    if out.exists() and any(file.name != f".{RECORD}.partial" for file in out.iterdir()):
+        raise RadgenError(
+            f"{out}: holds files that are no radgen demo; give another --out (nothing was changed)"
+        )
+    _write(path, dump({"radgen": "demo", "seconds": {}}))
+    return {}
+
+
+def _write(path: Path, data: bytes) -> None:
+    with AtomicFile(path, force=True) as file:
+        file.write(data)
+
+
+def _stated(tree: dict[str, Any]) -> dict[str, Any]:
+    """Return a tree without what is None."""
+    inner = {key: _stated(value) if isinstance(value, dict) else value for key, value in tree.items()}
+    return {key: value for key, value in inner.items() if value is not None}

@@ -28,6 +28,11 @@ class DefaultGroup(TyperGroup):
         return list(super().parse_args(ctx, args))
 
 
+def _endpoint(help_text: str, *names: str, **more: Any) -> Any:
+    """Return an option of the endpoint backend; they stand together in the help."""
+    return typer.Option(*names, help=help_text, rich_help_panel="The endpoint (--backend openai)", **more)
+
+
 #: Commands of the group are added with ``@app.command()``; ``radgen.cli`` adds it as ``radthought``.
 app = typer.Typer(cls=DefaultGroup)
 
@@ -59,6 +64,29 @@ def records(
     workers: Workers = None,
     force: Force = False,
     ontology: OntologyFiles = None,
+    base_url: Annotated[
+        str | None, _endpoint("Where report text may be sent, such as http://127.0.0.1:8000/v1.")
+    ] = None,
+    model: Annotated[str | None, _endpoint("The name that the endpoint serves.")] = None,
+    store: Annotated[Path | None, _endpoint("Where every answer is kept; beside --out if not given.")] = None,
+    concurrency: Annotated[int | None, _endpoint("The most requests under way at once.", min=1)] = None,
+    dry_run: Annotated[
+        bool, _endpoint("Count requests, tokens and cost; send nothing.", "--dry-run")
+    ] = False,
+    max_cost: Annotated[
+        float | None, _endpoint("Stop before the answers cost more (prices in --config).", min=0)
+    ] = None,
+    thinking: Annotated[bool, _endpoint("Let the model think first.", "--thinking")] = False,
+    retry_failed: Annotated[bool, _endpoint("Ask for dead letters again.", "--retry-failed")] = False,
+    allow_remote: Annotated[
+        bool, _endpoint("The host may be outside your network.", "--allow-remote")
+    ] = False,
+    api_key_env: Annotated[
+        str | None, _endpoint("Variable that holds the key; RADGEN_API_KEY if not given.")
+    ] = None,
+    config: Annotated[
+        Path | None, _endpoint("YAML over the packaged endpoint.yaml: prices, waits, sampling.")
+    ] = None,
 ) -> None:
     """Make evidence predicates, three orders of description and a synthesis of every report.
 
@@ -77,9 +105,27 @@ def records(
         return
     source = Source(reports, extracted, truth, synthetic, seed, modality, limit)
     order = RecordOrder(source, files(ontology))
-    if backend != "rules":
-        raise RadgenError(unknown("backend", backend, ["rules"]))
     from radgen.console import counter, messages
+
+    if backend == "openai":
+        from radgen.extract.endpoint.command import Options
+        from radgen.generators.radthought.endpoint import make_with_endpoint
+
+        if reports is None:
+            raise RadgenError("--backend openai needs a file of reports, as radgen reports writes it")
+        options = Options(
+            reports, out, base_url, model, store=store, config=config, thinking=thinking,
+            allow_remote=allow_remote, api_key_env=api_key_env, concurrency=concurrency, max_cost=max_cost,
+            limit=limit, dry_run=dry_run, retry_failed=retry_failed, force=force,
+        )  # fmt: skip
+        answered, code = make_with_endpoint(order, options, out)
+        for line in summary(answered) if answered is not None else ():
+            messages().print(line, markup=False)
+        raise typer.Exit(code)
+    if backend != "rules":
+        raise RadgenError(unknown("backend", backend, ["rules", "openai"]))
+    if base_url or model or store or dry_run or retry_failed:
+        raise RadgenError("--base-url and what goes with it need --backend openai; add it, or leave them out")
     from radgen.generators.stream import default_workers
 
     with counter("reports read") as show:

@@ -193,10 +193,10 @@ def check_record(
         "synthesis": (record.synthesis,),
     }
     for place, conclusion in enumerate(record.conclusions, 1):
-        shown = f"conclusion {place} ({conclusion.about})"
-        if abouts is not None and conclusion.about not in abouts:
+        if abouts is not None and conclusion.about not in abouts:  # free text is not repeated
             hint = did_you_mean(conclusion.about, abouts)
-            raise RecordError(f"{shown}: about: not a process of the rule base{hint}")
+            raise RecordError(f"conclusion {place}: about: not a process of the rule base{hint}")
+        shown = f"conclusion {place} ({conclusion.about})"
         if not any(conclusion.text in sentence for sentence in sentences[conclusion.level]):
             raise RecordError(f"{shown}: its text is no sentence of level '{conclusion.level}'")
         _check_conclusion(conclusion, states, record.predicates, shown)

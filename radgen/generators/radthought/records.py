@@ -110,6 +110,11 @@ class Outcome:
     reason: str = ""
 
 
+def extractor_of(order: RecordOrder, ontology: Ontology) -> RulesExtractor:
+    """Return the extractor over an order's ontology; that of the packaged one is made once."""
+    return RulesExtractor(ontology) if order.ontology_files else default_extractor()
+
+
 class Maker:
     """Makes records; one for each process."""
 
@@ -117,7 +122,7 @@ class Maker:
         self.order = order
         self.ontology = order.ontology()
         self.hierarchy = Hierarchy(self.ontology)
-        self.extractor = RulesExtractor(self.ontology) if order.ontology_files else default_extractor()
+        self.extractor = extractor_of(order, self.ontology)
         source = order.source
         self.reports = None
         if source.reports is None:
@@ -336,12 +341,23 @@ class _File:
 
 
 def _kind(reason: str) -> str:
-    """Return a reason without what differs from report to report, so that reasons can be counted."""
-    return (
-        reason.split("'")[0].split(" (")[0].rstrip(": ")
-        if reason.startswith(("predicate", "conclusion"))
-        else reason
-    )
+    """Return a reason without what differs from report to report, so that reasons can be counted.
+
+    >>> _kind("conclusion 2 (free_air): acuity: not stated by its evidence")
+    'conclusion: acuity: not stated by its evidence'
+    """
+    head, _, rest = reason.partition("': " if reason.startswith("predicate '") else ": ")
+    for start in (
+        "conclusion ",
+        "predicate ",
+        "relation ",
+        "first order, ",
+        "second order, ",
+        "third order, ",
+    ):
+        if head.startswith(start) and rest:
+            return f"{start.rstrip(' ,')}: {rest}"
+    return reason
 
 
 def card(manifest: dict[str, Any]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -156,6 +158,25 @@ def test_no_square_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.recall(1) > 0.99
     assert max(sizes) <= retrieval._BLOCK
     assert len(sizes) > 20
+
+
+@pytest.mark.slow
+def test_100_000_vectors_fit_into_a_gigabyte() -> None:
+    """Ranks of 100,000 queries among 100,000 texts, in a process of its own; the square would be 40 GB."""
+    code = """
+import resource
+import numpy as np
+from radgen.train import measures as m
+rng = np.random.default_rng(0)
+vectors = rng.normal(size=(100_000, 16)).astype(np.float32)
+vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+found = m.ranks(vectors, vectors, np.arange(100_000))
+print(found.recall(1), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    recall, gigabytes = map(float, run.stdout.split())
+    assert recall > 0.99
+    assert gigabytes < 1
 
 
 # ----------------------------------------------------------------------------------------- intervals

@@ -25,8 +25,8 @@ def evaluate(
         list[str] | None,
         typer.Option(
             "--suite",
-            help="contrasts, crossaxis, probe, retrieval, queries, discrepancies, probes, heads, cost; "
-            "all if absent.",
+            help="contrasts, crossaxis, probe, retrieval, queries, discrepancies, probes, heads, states, "
+            "cost; all if absent.",
         ),
     ] = None,
     judging: Annotated[
@@ -54,8 +54,11 @@ def evaluate(
         Path | None,
         typer.Option("--radthought", help="Records of 'radgen radthought': retrieval from level to level."),
     ] = None,
+    states: Annotated[
+        Path, typer.Option("--states", help="Where 'radgen states' wrote its sentences: its --out.")
+    ] = Path("data"),
     out: Annotated[
-        Path, typer.Option("--out", help="Folder for results.json and the vectors.")
+        Path, typer.Option("--out", help="Folder for results.json, page.html and the vectors.")
     ] = Path("evaluation"),
     full: Annotated[bool, typer.Option("--full", help="Judge every row instead of a seeded sample.")] = False,
     seed: Annotated[int | None, typer.Option("--seed", help="Seed of every random draw.")] = None,
@@ -80,6 +83,7 @@ def evaluate(
     from radgen.train.evaluate.run import evaluate as judge
     from radgen.train.evaluate.settings import SUITES
     from radgen.train.evaluate.show import print_results
+    from radgen.train.page import write_page
 
     place = out / "results.json"
     target = AtomicFile(place, force=force)  # what stands there is refused before hours are spent
@@ -96,6 +100,7 @@ def evaluate(
         discrepancies=discrepancies,
         radjudge=radjudge,
         radthought=radthought,
+        states=states,
         full=full,
         cache=None if no_cache else out / "vectors",
         seed=seed,
@@ -117,6 +122,8 @@ def evaluate(
         console = Console(width=max(console.width, 160))
     print_results(read_results(place), console)
     console.print(f"results: {place}", soft_wrap=True, highlight=False)
+    write_page(read_results(place), out / "page.html")
+    console.print(f"page: {out / 'page.html'}", soft_wrap=True, highlight=False)
     if all(result.reason for result in results):
         raise RadgenError("nothing could be judged: the reasons stand above")
 

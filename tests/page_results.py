@@ -14,7 +14,7 @@ _UNITS = {
     "heads.modularity": "ratio",
     "crossaxis.side_flip": "cosine",
 }
-_LOWER = {"queries.contradiction@10", "probes.hamming"}
+_LOWER = {"queries.contradiction@10", "states.across", "probes.hamming"}
 
 
 def _measures(*names: str) -> dict[str, dict[str, str]]:
@@ -110,6 +110,13 @@ def _contrasts(
     )  # fmt: skip
 
 
+def _box(middle: float | None) -> dict[str, Any]:
+    if middle is None:
+        return dict.fromkeys(("low", "q1", "median", "q3", "high", "mean")) | {"n": 0}
+    steps = {"low": -0.1, "q1": -0.05, "median": 0.0, "q3": 0.05, "high": 0.1, "mean": 0.0}
+    return {name: round(middle + step, 6) for name, step in steps.items()} | {"n": 40}
+
+
 def _others(model: str, good: float) -> list[dict[str, Any]]:
     both = ("findings→impression", "impression→findings")
     tags = [f"tag number {number}" for number in range(15)]
@@ -184,12 +191,20 @@ def _others(model: str, good: float) -> list[dict[str, Any]]:
             ],
             response={"attributes": attributes, "matrix": response},
         ),
+        entry(
+            "states",
+            model,
+            [value("states.within", "", good), value("states.across", "", 1 - good)],
+            boxes={
+                "pleural_effusion": {"within": _box(good), "across": _box(-0.4), "within_present": _box(None)}
+            },
+        ),
         entry("cost", model, [value("cost.reports_per_second", "", 1105.25, None)]),
     ]
 
 
 def results() -> dict[str, Any]:
-    """Results of two models: nine suites, of which queries was skipped for both, for two reasons."""
+    """Results of two models: ten suites, of which queries was skipped for both, for two reasons."""
     curriculum = {
         "stages": [2, 3],
         "points": [
@@ -212,7 +227,7 @@ def results() -> dict[str, Any]:
         "contrasts.accuracy", "crossaxis.spearman", "crossaxis.side_flip", "probe.match", "probe.ordinal",
         "retrieval.recall@1", "retrieval.mrr@10", "queries.contradiction@10", "discrepancies.win_rate",
         "probes.presence_f1", "probes.hamming", "probes.auroc", "heads.spearman", "heads.modularity",
-        "cost.reports_per_second",
+        "states.within", "states.across", "cost.reports_per_second",
     )  # fmt: skip
     return copy.deepcopy(
         {
@@ -241,6 +256,7 @@ def results() -> dict[str, Any]:
                 "discrepancies",
                 "probes",
                 "heads",
+                "states",
                 "cost",
             ],
             "quoted": [

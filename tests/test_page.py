@@ -246,6 +246,23 @@ def test_curriculum_lays_stages_end_to_end(read: Reader) -> None:
     assert [(row["measure"], row["x"], row["value"]) for row in axes] == [("size · accuracy", 100, 0.8)]
 
 
+def test_boxes_of_states_are_the_quantiles(read: Reader) -> None:
+    within = charts(read)["within"]["data"]["values"]
+    assert [(row["label"], row["model"], row["q1"], row["median"], row["high"]) for row in within] == [
+        ("pleural effusion", "before", 0.65, 0.7, 0.8),
+        ("pleural effusion", LONG, 0.85, 0.9, 1.0),
+    ]
+    # The scale goes down to the lowest quantile, −0.4 − 0.1.
+    scales = [layer["encoding"]["x"]["scale"]["domain"] for layer in charts(read)["across"]["layer"]]
+    assert scales == [[-0.5, 1.0]] * 3
+
+
+def test_directions_that_nothing_is_quoted_for_share_a_figure(read: Reader) -> None:
+    names = {name for name in charts(read) if name.startswith("recall")}
+    assert names == {"recall_findings-impression", "recall"}
+    assert {row["label"] for row in charts(read)["recall"]["data"]["values"]} == {"impression→findings"}
+
+
 def test_one_model_and_one_suite_are_enough() -> None:
     found = results()
     found["models"] = found["models"][:1]
@@ -263,7 +280,7 @@ def test_an_evaluation_with_nothing_measured_says_why() -> None:
         skipped(suite, name, "no tokenizer") for suite in found["suites"] for name in ("before", LONG)
     ]
     read = Reader(render(found))
-    assert read.words.count("no tokenizer") == 2 * 9  # at the top, and in each section
+    assert read.words.count("no tokenizer") == 2 * 10  # at the top, and in each section
     assert all(name.startswith("curriculum") for name in charts(read))
 
 

@@ -120,6 +120,41 @@ class Plots:
             )
         return self._plot(rows, layer=layers, height=self._tall(rows, 14))
 
+    def boxes(self, rows: Rows, *, title: str, domain: Sequence[float]) -> Spec:
+        """Box plots: a band for each ``label``, a box for each ``model``.
+
+        Args:
+            rows: mappings with ``label``, ``model``, ``low``, ``q1``, ``median``, ``q3`` and ``high``.
+            title: what the scale measures.
+            domain: ends of the scale.
+        """
+        y, place = self._bands(rows)
+        x = {"type": "quantitative", "title": title, "scale": {"domain": list(domain), "nice": False}}
+        x["axis"] = {"tickCount": 6}
+        there = {"y": y, **place}
+        tint = {"color": self._tint("model", self.models)}
+        layers: list[Spec] = [
+            {
+                "mark": {"type": "rule", "strokeWidth": 1.3},
+                "encoding": {"x": x | {"field": "low"}, "x2": {"field": "high"}, **there, **tint},
+            },
+            {
+                "mark": {"type": "bar", "height": {"band": 0.72}},
+                "encoding": {
+                    "x": x | {"field": "q1"},
+                    "x2": {"field": "q3"},
+                    **there,
+                    **tint,
+                    "tooltip": _tooltip(rows, ("model", "label", "low", "q1", "median", "q3", "high")),
+                },
+            },
+            {
+                "mark": {"type": "tick", "color": self.style.paper, "thickness": 2, "height": {"band": 0.72}},
+                "encoding": {"x": x | {"field": "median"}, **there},
+            },
+        ]
+        return self._plot(rows, layer=layers, height=self._tall(rows, 13))
+
     def lines(
         self,
         rows: Rows,

@@ -40,6 +40,7 @@ class Drawing:
             "discrepancies": self._discrepancies,
             "probes": self._probes,
             "heads": self._heads,
+            "states": self._states,
         }
 
     def of_suite(self, suite: str) -> list[Panel]:
@@ -151,17 +152,24 @@ class Drawing:
     def _retrieval(self) -> Iterable[Panel]:
         measure, words = "retrieval.recall@1", self.settings.figures["recall"]
         figures = []
-        for group in dict.fromkeys(group for key, group in self.found.keys("retrieval") if key == measure):
-            rows = [row | {"label": row["model"]} for row in self._rows(measure, groups=[group])]
+        levels: list[dict[str, Any]] = []
+        for group in (group for key, group in self.found.keys("retrieval") if key == measure):
+            rows = self._rows(measure, groups=[group])
             quoted = self.found.quoted(measure, group)
+            if not quoted:  # nothing stands beside the models: one figure for all of these
+                levels += rows
+                continue
+            rows = [row | {"label": row["model"]} for row in rows]
             rows += [
                 {"label": encoder, "quoted": encoder, "value": entry["value"]}
                 for encoder, entry in quoted.items()
             ]
-            if rows:
-                spec = self.plots.dots(rows, title=words.x, domain=zero_domain(rows))
-                title = f"{words.title}, {self.settings.name(group)}"
-                figures.append(Figure(key_of("recall", group), title, words.note if quoted else "", spec))
+            spec = self.plots.dots(rows, title=words.x, domain=zero_domain(rows))
+            title = f"{words.title}, {self.settings.name(group)}"
+            figures.append(Figure(key_of("recall", group), title, words.note, spec))
+        if levels:
+            spec = self.plots.dots(levels, title=words.x, domain=zero_domain(levels))
+            figures.append(Figure("recall", words.title, "", spec))
         yield Panel(figures)
         yield self._maps()
 
@@ -229,6 +237,23 @@ class Drawing:
                 figures.append(Figure(key_of("response", model), "", "", spec, grid, model))
         yield self._panel("response", figures)
 
+    def _states(self) -> Iterable[Panel]:
+        figures = []
+        for key in ("within", "across"):
+            rows = []
+            boxes = {model: self.found.figure("states", model, "boxes") or {} for model in self.found.models}
+            for finding in dict.fromkeys(name for found in boxes.values() for name in found):
+                for model, found in boxes.items():
+                    box = found.get(finding, {}).get(key)
+                    if box and box["n"]:
+                        rows.append({"label": self.settings.name(finding), "model": model, **box})
+            if rows:
+                words = self.settings.figures[key]
+                low = share_domain([{"value": row["low"]} for row in rows], 0.0)
+                spec = self.plots.boxes(rows, title=words.x, domain=low)
+                figures.append(self._figure(key, spec, grid=_quantiles(rows)))
+        yield Panel(figures)
+
     def _dots(
         self,
         key: str,
@@ -278,3 +303,10 @@ class Drawing:
                     place = {"label": self.settings.name(group), "group": group, "model": model}
                     rows.append(place | {key: value.get(key) for key in ("value", "low", "high")})
         return rows
+
+
+def _quantiles(rows: Sequence[dict[str, Any]]) -> Grid:
+    """Return the numbers of boxes."""
+    names = ("low", "q1", "median", "q3", "high")
+    header = ["finding", "model", "5 %", "25 %", "median", "75 %", "95 %"]
+    return Grid(header, [[row["label"], row["model"], *(three(row[name]) for name in names)] for row in rows])

@@ -148,7 +148,7 @@ def test_lower_is_better_where_the_measure_says_so() -> None:
     table = next(
         one for one in suite_tables(Evaluation(results()), "probes", SETTINGS) if "hamming" in one.title
     )
-    assert table.title == "hamming ↓"
+    assert table.title == "hamming\N{NO-BREAK SPACE}↓"
     # 1 − 0.7 and 1 − 0.9
     assert [(cell.text, cell.best) for cell in table.rows[0].cells] == [("0.300", False), ("0.100", True)]
 
@@ -184,9 +184,9 @@ def test_long_tables_of_details_are_folded_and_their_means_are_not() -> None:
     tables = suite_tables(Evaluation(results()), "probes", SETTINGS)
     assert [(table.title, len(table.rows), table.folded) for table in tables] == [
         ("macro average", 1, False),
-        ("presence f1 ↑", 2, False),
-        ("hamming ↓", 1, False),
-        ("auroc ↑", 15, True),
+        ("presence f1\N{NO-BREAK SPACE}↑", 2, False),
+        ("hamming\N{NO-BREAK SPACE}↓", 1, False),
+        ("auroc\N{NO-BREAK SPACE}↑", 15, True),
     ]
 
 

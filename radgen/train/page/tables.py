@@ -108,7 +108,7 @@ def _table(
 
 
 def _title(found: Evaluation, measure: str) -> str:
-    return f"{found.measures[measure]['title']} {found.arrow(measure)}".rstrip()
+    return f"{found.measures[measure]['title']}\N{NO-BREAK SPACE}{found.arrow(measure)}".rstrip()
 
 
 def _cell(found: Evaluation, model: str, measure: str, group: str) -> Cell:
@@ -135,5 +135,5 @@ def _flat(found: Evaluation, settings: PageSettings, key: Key, overall: str) -> 
     measure, group = key
     title, unit = str(found.measures[measure]["title"]), found.unit(measure)
     label = f"{title} ({unit})" if unit else title
-    label = f"{label} {found.arrow(measure)}".rstrip()
+    label = f"{label}\N{NO-BREAK SPACE}{found.arrow(measure)}".rstrip()
     return f"{label}: {_group(settings, group, overall)}" if group else label

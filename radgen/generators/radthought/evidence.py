@@ -114,7 +114,7 @@ def find_relations(
     """Return the relations that a section states between findings of one sentence, in order.
 
     The words between two findings that follow each other decide; nothing is inferred from what they are.
-    Nothing relates to a finding that is denied.
+    Nothing relates to a finding that is denied; a cause that is hedged is an interpretation.
     """
     found: list[Related] = []
     order = sorted(range(len(spans)), key=lambda index: (spans[index], index))
@@ -125,6 +125,8 @@ def find_relations(
         relation = _between(text, spans[first], spans[second], cues)
         if relation is not None:
             name, turned = relation
+            if name == "secondary_to" and _hedged(text, spans[first], spans[second], placed[second], cues):
+                name, turned = "suggestive_of", False
             pair = (second, first) if turned else (first, second)
             found.append((name, *pair))
     suggested = {(a, b) for name, a, b in found if name == "suggestive_of"}
@@ -132,6 +134,14 @@ def find_relations(
         if name == "differential":
             found += [("suggestive_of", of, b) for of, what in sorted(suggested) if what == a]
     return found
+
+
+def _hedged(
+    text: str, first: tuple[int, int], second: tuple[int, int], of: Placed, cues: RelationCues
+) -> bool:
+    """Whether a cause is only considered: "possibly related to"."""
+    words = text[first[1] : max(first[1], second[1])].lower().split()
+    return "certainty" in of[0] or not set(words).isdisjoint(cues.hedges)
 
 
 def _between(
@@ -151,7 +161,10 @@ def _between(
         if where != "in" and cue.name != "differential":
             continue
         at = _find(words, cue.words, where)
-        if at is not None and not (at > 0 and words[at - 1] in cues.negations):
+        if at is None or (at > 0 and words[at - 1] in cues.negations):
+            continue
+        after = at + len(cue.words)
+        if after >= len(words) or words[after].rstrip(".") not in cues.not_before:
             return cue.name, cue.turned
     return None
 

@@ -47,9 +47,11 @@ _DROPPED = (("margin",), ("density",), ("temporal_change",), ("severity",), _SIZ
 _BARE = frozenset(("finding", "presence"))
 #: In front of a noun phrase, in this order.
 _PREFIXES = (
-    "certainty", "temporal_change", "acuity", "severity", "count", "count_category", "margin",
+    "certainty", "count", "count_category", "temporal_change", "acuity", "severity", "margin",
     "density", "distribution", "morphology", "laterality", "axial_distribution", "lobe", "zone",
 )  # fmt: skip
+_OUTER = ("temporal_change", "severity", *_COUNT)
+_INNER = frozenset(_PREFIXES[1:])
 _SUFFIXES = (
     "size_mm",
     "segment",
@@ -63,7 +65,8 @@ _SUFFIXES = (
 #: The axis of the fields that only some findings have.
 _AXES = {
     "severity": "severity", "density": "density", "margin": "margin", "distribution": "distribution",
-    "count": "count", "count_category": "count", **dict.fromkeys(_SIZE, "size"),
+    "count": "count", "count_category": "count", "laterality": "laterality", "lobe": "location",
+    "zone": "location", **dict.fromkeys(_SIZE, "size"),
 }  # fmt: skip
 
 
@@ -111,6 +114,9 @@ class Phraser:
         tag = state["finding"]
         term = self._term(rng, tag, denied)
         own = {name: fields.pop(name) for name in list(fields) if name not in DETAILS["whole"]}
+        if "size_range_mm" in own:
+            own.pop("size_mm", None)  # its upper end
+            fields.pop("size_mm", None)
         if denied and "distribution" in own:
             fields["distribution"] = own.pop("distribution")
         own.update({name: fields.pop(name) for name in self._unusual(tag, fields)})
@@ -118,6 +124,8 @@ class Phraser:
             own["severity"] = fields.pop("severity")
         if fields.get("laterality") == "midline" or "laterality" not in fields:
             own.update({name: fields.pop(name) for name in _PLACE if name in fields})
+        if not _INNER.isdisjoint(own):  # what stands in front of these is said in front of them, too
+            own.update({name: fields.pop(name) for name in _OUTER if name in fields})
         said = self._said(rng, tag, fields, term)
         for group in _DROPPED:
             if said is not None:
@@ -129,6 +137,7 @@ class Phraser:
         plural = is_plural({**fields, **own})
         many = term.number == "plural" or (plural and term.plural is not None)
         if said is None or (many and not is_plural(fields) and term.number == "count"):
+            own.update(fields)
             said = term.form(plural)
         text = f"{self._prefix(tag, own)}{said}{self._suffix(own)}"
         return NounPhrase(text, many)
@@ -172,6 +181,8 @@ class Phraser:
         """Return the fields that the realiser has no usual words for: of an axis that the finding has not."""
         axes = self.ontology.findings[tag].axes
         out = [name for name in fields if name in _AXES and _AXES[name] not in axes]
+        if not set(out).isdisjoint(_PLACE):  # a side of the realiser may name a site that is not stated
+            out = [name for name in fields if name in out or name in _PLACE]
         if "size_dims_mm" in fields and "size_comparator" in fields and "size_mm" not in out:
             out += [name for name in _SIZE if name in fields]
         return out

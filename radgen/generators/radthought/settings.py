@@ -87,6 +87,8 @@ class RelationCues(Strict):
 
     longest: Annotated[int, Field(ge=10)]
     negations: list[str]
+    hedges: list[str]
+    not_before: list[str]
     forward: dict[str, Texts]
     backward: dict[str, Texts]
 

@@ -78,8 +78,9 @@ def evaluate(
 
     from radgen.atomic import AtomicFile
     from radgen.console import counter, messages
+    from radgen.train.evaluate.bench import Request
     from radgen.train.evaluate.results import as_mapping, dump, read_results
-    from radgen.train.evaluate.run import Request, Result
+    from radgen.train.evaluate.run import Result
     from radgen.train.evaluate.run import evaluate as judge
     from radgen.train.evaluate.settings import SUITES
     from radgen.train.evaluate.show import print_results

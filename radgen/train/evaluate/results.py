@@ -13,7 +13,8 @@ import orjson
 
 from radgen import __version__
 from radgen.errors import RadgenError
-from radgen.train.evaluate.run import Bench, Model, Result
+from radgen.train.evaluate.bench import Bench
+from radgen.train.evaluate.run import Model, Result
 from radgen.train.evaluate.settings import Quoted, measures, quoted, settings_hash
 
 FORMAT = 1

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, BinaryIO, Literal, get_args
 
 import orjson
 
@@ -105,7 +105,7 @@ class RecordFile:
         self.path = path
         self.tags = None if tags is None else frozenset(tags)
         self._at = functools.lru_cache(maxsize=_KEPT)(self._read)
-        self._file = path.open("rb")
+        self._file: BinaryIO | None = None
 
     def __iter__(self) -> Iterator[tuple[int, Record, dict[str, Any]]]:
         """Yield each record's place in the file, the record, and its row.
@@ -132,10 +132,13 @@ class RecordFile:
         return self._at(place)
 
     def _read(self, place: int) -> dict[str, Any]:
+        if self._file is None:
+            self._file = self.path.open("rb")
         self._file.seek(place)
         row: dict[str, Any] = orjson.loads(self._file.readline())
         return row
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        if self._file is not None:
+            self._file.close()

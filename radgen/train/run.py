@@ -15,7 +15,7 @@ from radgen import __version__
 from radgen.errors import RadgenError
 from radgen.generators.folders import dump, replacing
 from radgen.train import checkpoints, sources
-from radgen.train.settings import Stage, as_data, load_stage
+from radgen.train.settings import Stage, as_data, load_stage, stage_name
 
 Say = Callable[[str], None]
 RUN = "run.json"
@@ -66,6 +66,8 @@ def stages_of(order: Order, say: Say) -> list[Stage]:
     from radgen.train.losses import kind_of
 
     words = ALL if order.stage == "all" else (order.stage,)
+    for word in words:
+        stage_name(word)
     preset = order.preset or _default_preset(say)
     made = [
         load_stage(

@@ -39,12 +39,14 @@ class Session:
         self.mixture = Mixture(read_parts(stage, order.data), stage.settings)
         self.hashes = {name: sources.hashes(order.data / name) for name in stage.settings.datasets}
         self.evaluations: list[dict[str, Any]] = []
+        limit = stage.settings.validation.reports
+        self.sections = read_sections(order.reports, limit) if order.reports else []
+        self.model = prepared(load_model(stage, start), stage.settings.dropout)
 
     def run(self) -> None:
         """Train to the end, from the last whole checkpoint if there is one."""
         settings = self.stage.settings
         root = self.folder / "checkpoints"
-        model = prepared(load_model(self.stage, self.start), settings.dropout)
         done = checkpoints.steps(root)
         last = done[-1] if done else None
         if last is not None:
@@ -54,15 +56,13 @@ class Session:
             held_rows(part, self.order.data / part.name / sources.VALIDATION, settings.validation.rows)
             for part in self.mixture.parts
         ]
-        limit = settings.validation.reports
-        sections = read_sections(self.order.reports, limit) if self.order.reports else []
-        validation = Validation([one for one in held if one], sections, 32)
+        validation = Validation([one for one in held if one], self.sections, 32)
         if self.evaluations:
             validation.start = dict(self.evaluations[0]["metrics"])
         device = "cuda" if torch.cuda.is_available() else "cpu"
         path = self.folder / "metrics.jsonl"
         journal = Journal(path, self.stage.name, last or 0, len(self.mixture), main=self.main)
-        trainer = StageTrainer(model, self.mixture, validation, root, device, journal, self.evaluations)
+        trainer = StageTrainer(self.model, self.mixture, validation, root, device, journal, self.evaluations)
         if device == "cuda" and torch.cuda.device_count() > 1 and rank_and_ranks()[1] == 1:
             count = torch.cuda.device_count()
             self.say(f"{count} GPUs, one in use: torchrun --nproc-per-node {count} -m radgen train uses all")

@@ -54,7 +54,7 @@ def check_there(stages: Sequence[Stage], data: Path) -> None:
         for name in stage.settings.datasets:
             if not (data / name / TRAIN).is_file():
                 family, _, rest = name.partition("/")
-                command = stage.settings.makes.get(family, "")
+                command = stage.settings.makes.get(name) or stage.settings.makes.get(family, "")
                 missing[name] = command.format(name=rest, data=data) or "no command is known for it"
     if missing:
         width = max(len(name) for name in missing)

@@ -135,8 +135,10 @@ def make_states(
     )
     require_states(corpus, options)
     splitter = Splitter(options.splits)
-    mined = {name: _mine(name, corpus, splitter, order, options, findings) for name in _MINERS}
-    notes = {name: _short(name, parts, order) for name, parts in mined.items()}
+    mined, notes = {}, {}
+    for name in _MINERS:  # pairs first: they tell soonest that there are too few sentences
+        mined[name] = _mine(name, corpus, splitter, order, options, findings)
+        notes[name] = _short(name, mined[name], order)
     common: dict[str, Any] = {
         "policy": policy,
         "states": source.states,

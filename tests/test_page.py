@@ -70,6 +70,7 @@ def charts(read: Reader) -> dict[str, Any]:
 
 
 def test_same_results_same_bytes(page: str) -> None:
+    assert page.startswith("<!doctype html>\n")
     assert render(results()) == page
 
 
@@ -303,6 +304,17 @@ def test_the_file_appears_when_it_is_complete(tmp_path: Path, page: str) -> None
         write_page({}, path)
     assert path.read_text(encoding="utf-8") == page
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_of_the_users_is_not_replaced(tmp_path: Path, page: str) -> None:
+    path = tmp_path / "page.html"
+    path.write_text("<!doctype html><p>mine")
+    with pytest.raises(RadgenError, match="is no page of radgen"):
+        write_page(results(), path)
+    assert path.read_text() == "<!doctype html><p>mine"
+    path.write_text(page.replace("before", "earlier"), encoding="utf-8")
+    write_page(results(), path)
+    assert path.read_text(encoding="utf-8") == page
 
 
 def test_two_models_share_no_colour_and_mark() -> None:

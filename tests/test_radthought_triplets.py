@@ -20,7 +20,8 @@ from radgen.generators.radsim import score as radsim
 from radgen.generators.radthought.corpus import read_thoughts
 from radgen.generators.radthought.pair_settings import LEVELS, TRIPLETS, settings
 from radgen.generators.radthought.pairs_folder import ThoughtOrder
-from radgen.generators.radthought.records import RecordOrder, make_records
+from radgen.generators.radthought.records import RecordOrder
+from radgen.generators.radthought.records_folder import make_records
 from radgen.generators.radthought.source import Source
 from radgen.generators.radthought.triplets import make_thought_triplets
 from radgen.generators.radthought.triplets_unrelated import Marks, Pool, sought

@@ -94,7 +94,8 @@ def records(
     """
     from rich.console import Console
 
-    from radgen.generators.radthought.records import RecordOrder, make_records, one_record
+    from radgen.generators.radthought.records import RecordOrder, one_record
+    from radgen.generators.radthought.records_folder import make_records
     from radgen.generators.radthought.show import show_record
     from radgen.generators.radthought.source import Source
 

@@ -20,13 +20,8 @@ from radgen.extract.endpoint.command import Options, extract_with_endpoint
 from radgen.extract.endpoint.settings import load_settings
 from radgen.generators.folders import finished
 from radgen.generators.radthought.record import RecordError, read_record
-from radgen.generators.radthought.records import (
-    NO_FINDING,
-    Line,
-    MadeRecords,
-    RecordOrder,
-    write_records,
-)
+from radgen.generators.radthought.records import NO_FINDING, Line, RecordOrder
+from radgen.generators.radthought.records_folder import MadeRecords, write_records
 from radgen.generators.radthought.settings import abouts
 from radgen.generators.radthought.task import RadThoughtTask
 

@@ -8,6 +8,7 @@ A condition is a predicate whose terms may be a variable for a finding (``E``), 
 ``same_lobe(A,B)``      both state the same lobe or zone, and ``same_side``
 ``near(A,B)``           ``adjacent_to`` is stated, or ``same_side`` holds
 ``same_system(A,B)``    of one organ system
+``opposite_side(A,B)``  one is left, the other right
 ``other_place(A,B)``    of one finding, with sides, lobes or zones that differ
 ``rank(A,1)``           the finding that matters most; ``rank(A,<=3)`` one of three
 ======================  ==============================================================================
@@ -32,9 +33,10 @@ from radgen.ontology.load import Ontology
 _SIGNS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
+_OPPOSITE = {"left", "right"}
 _PRESENT = frozenset(("present",))
 _ASSERTIONS = frozenset(("present", "absent", "indeterminate"))
-_BUILT_IN = ("same_side", "same_lobe", "near", "same_system", "other_place", "rank")
+_BUILT_IN = ("same_side", "same_lobe", "near", "same_system", "opposite_side", "other_place", "rank")
 
 
 @dataclass(slots=True, eq=False)
@@ -286,6 +288,10 @@ def _same_side(scene: Scene, a: Item, b: Item) -> bool:
     return None not in sides and (len(sides) == 1 or "bilateral" in sides)
 
 
+def _opposite_side(scene: Scene, a: Item, b: Item) -> bool:
+    return {a.state.get("laterality"), b.state.get("laterality")} == _OPPOSITE
+
+
 def _same_lobe(scene: Scene, a: Item, b: Item) -> bool:
     pairs = ((a.state.get(name), b.state.get(name)) for name in ("lobe", "zone"))
     return _same_side(scene, a, b) and any(first is not None and first == second for first, second in pairs)
@@ -314,6 +320,7 @@ def _link(name: str) -> Link:
         "same_lobe": _same_lobe,
         "near": _near,
         "same_system": lambda scene, a, b: a.system == b.system,
+        "opposite_side": _opposite_side,
         "other_place": _other_place,
     }
     return links[name]

@@ -18,7 +18,8 @@ pytest.importorskip("sentence_transformers", reason="sentence-transformers (extr
 pytest.importorskip("vl_convert", reason="vl-convert-python (extra train)")
 from train_runs import bert
 
-from radgen.train.demo import RECORD, DemoSettings, assignments, load_demo, run, steps_of
+from radgen.train.demo import RECORD, run, steps_of
+from radgen.train.demo_settings import DemoSettings, assignments, load_demo
 from radgen.train.settings import load_stage
 
 _SMALL = """

@@ -37,7 +37,8 @@ def demo(
 
     from radgen.console import messages
     from radgen.generators.stream import default_workers
-    from radgen.train.demo import load_demo, open_page, run
+    from radgen.train.demo import open_page, run
+    from radgen.train.demo_settings import load_demo
 
     def say(text: str) -> None:
         messages().print(f"radgen: {text}", markup=False)

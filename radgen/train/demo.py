@@ -13,64 +13,26 @@ import shutil
 import sys
 import time
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import orjson
 import yaml
-from pydantic import Field
 
 from radgen import __version__
 from radgen.atomic import AtomicFile
 from radgen.console import counter
-from radgen.errors import RadgenError, unknown
+from radgen.errors import RadgenError
 from radgen.generators.folders import dump
 from radgen.generators.recipes import RECIPE_VERSION
-from radgen.ontology.schema import Modality, Strict
+from radgen.train.demo_settings import STAGES, DemoSettings, assignments
 from radgen.train.progress import duration
-from radgen.yamlfile import merge, read_yaml, validate, where
 
 Say = Callable[[str], None]
 RECORD = "demo.json"
-STAGES = ("stage2", "stage3")
-_PACKAGED = Path(__file__).parent / "data" / "demo.yaml"
-
-
-class CollectionSize(Strict):
-    """How much of the collection is made."""
-
-    scale: Annotated[float, Field(gt=0, le=1)]
-
-
-class ReportsSize(Strict):
-    """How many synthetic reports are made, and of which modality."""
-
-    number: Annotated[int, Field(ge=1)]
-    modality: Modality | Literal["both"]
-
-
-class Judged(Strict):
-    """What is judged, and the settings of ``radgen evaluate`` that are not the packaged ones."""
-
-    suites: Annotated[list[str], Field(min_length=1)]
-    pool: str
-    settings: dict[str, Any]
-
-
-class DemoSettings(Strict):
-    """``data/demo.yaml``; the comments there say what each key means."""
-
-    seed: int
-    preset: str
-    model: str
-    collection: CollectionSize
-    reports: ReportsSize
-    without: list[str]
-    stages: dict[str, dict[str, Any]]
-    evaluate: Judged
 
 
 @dataclass(frozen=True)
@@ -88,25 +50,6 @@ class Step:
     folder: Path
     proof: tuple[str, ...]
     work: Callable[[], object]
-
-
-def load_demo(files: Sequence[Path] = (), **overrides: Any) -> DemoSettings:
-    """Return the packaged settings with the user's files, then the options that are not None, over them.
-
-    Raises:
-        RadgenError: a file cannot be read.
-        OntologyError: with every mistake in the files, by line.
-    """
-    sources = [read_yaml(_PACKAGED, name="demo.yaml", careful=False), *(read_yaml(path) for path in files)]
-    data: dict[str, Any] = {}
-    for source in sources:
-        data = merge(data, source.data)
-    given = {"seed": overrides.get("seed"), "collection": {"scale": overrides.get("scale")}}
-    settings = validate(DemoSettings, merge(data, _stated(given)), sources)
-    for name in settings.stages:
-        if name not in STAGES:
-            raise RadgenError(f"{where(sources, ('stages', name))}: stages: {unknown('stage', name, STAGES)}")
-    return settings
 
 
 def run(out: Path, settings: DemoSettings, command: str, workers: int, say: Say) -> Path:
@@ -175,26 +118,10 @@ def steps_of(out: Path, settings: DemoSettings, command: str, workers: int, say:
     models = (settings.model, *(str(places["stage3"] / name) for name in places))
 
     def evaluate() -> None:
-        _evaluate(judged, models, data / "judging", reports / "reports.jsonl", settings, command)
+        _evaluate(judged, models, data / "judging", reports / "reports.jsonl", settings, command, say)
 
     steps.append(Step("evaluation", judged, ("results.json", "page.html"), evaluate))
     return steps
-
-
-def assignments(tree: dict[str, Any], path: str = "") -> tuple[str, ...]:
-    """Return a mapping as what ``radgen train --set`` takes.
-
-    >>> assignments({"steps": 9, "validation": {"rows": 4}, "compute.tf32": False})
-    ('steps=9', 'validation.rows=4', 'compute.tf32=false')
-    """
-    out: list[str] = []
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            out += assignments(value, f"{path}{key}.")
-        else:
-            said = yaml.safe_dump(value, default_flow_style=True, width=10**6).removesuffix("\n...\n").strip()
-            out.append(f"{path}{key}={said}")
-    return tuple(out)
 
 
 def open_page(page: Path) -> bool:
@@ -268,11 +195,12 @@ def _evaluate(
     reports: Path,
     settings: DemoSettings,
     command: str,
+    say: Say,
 ) -> None:
     from radgen.train.evaluate.bench import Request
     from radgen.train.evaluate.results import as_mapping, read_results
     from radgen.train.evaluate.results import dump as dump_results
-    from radgen.train.evaluate.run import evaluate
+    from radgen.train.evaluate.run import Result, evaluate
     from radgen.train.page import write_page
 
     own = folder / "settings.yaml"
@@ -287,7 +215,12 @@ def _evaluate(
         seed=settings.seed,
         settings=(str(own),),
     )
-    bench, found, results = evaluate(request, counter)
+
+    def judged(result: Result) -> None:
+        what = f"skipped: {result.reason}" if result.reason else f"{len(result.outcome.values)} figures"
+        say(f"{result.model}, {result.suite}: {what}")
+
+    bench, found, results = evaluate(request, counter, judged)
     if all(result.reason for result in results):
         raise RadgenError(f"nothing could be judged: {results[0].reason}")
     _write(folder / "results.json", dump_results(as_mapping(bench, found, results, command)))
@@ -328,9 +261,3 @@ def _record(out: Path) -> dict[str, float]:
 def _write(path: Path, data: bytes) -> None:
     with AtomicFile(path, force=True) as file:
         file.write(data)
-
-
-def _stated(tree: dict[str, Any]) -> dict[str, Any]:
-    """Return a tree without what is None."""
-    inner = {key: _stated(value) if isinstance(value, dict) else value for key, value in tree.items()}
-    return {key: value for key, value in inner.items() if value is not None}

@@ -74,8 +74,6 @@ def evaluate(
     ontology: OntologyFiles = None,
 ) -> None:
     """Judge encoders: attribute contrasts, retrieval, queries, report comparison, probes, heads, cost."""
-    from rich.console import Console
-
     from radgen.atomic import AtomicFile
     from radgen.console import counter, messages
     from radgen.train.evaluate.bench import Request
@@ -83,7 +81,7 @@ def evaluate(
     from radgen.train.evaluate.run import Result
     from radgen.train.evaluate.run import evaluate as judge
     from radgen.train.evaluate.settings import SUITES
-    from radgen.train.evaluate.show import print_results
+    from radgen.train.evaluate.show import print_results, wide
     from radgen.train.page import check_place, write_page
 
     place = out / "results.json"
@@ -119,9 +117,7 @@ def evaluate(
     found = as_mapping(bench, models, results, shlex.join(["radgen", *sys.argv[1:]]))
     with target as file:
         file.write(dump(found))
-    console = Console()
-    if not console.is_terminal:  # a file or a pipe: no line is broken to fit a screen
-        console = Console(width=max(console.width, 160))
+    console = wide()
     print_results(read_results(place), console)
     console.print(f"results: {place}", soft_wrap=True, highlight=False)
     write_page(read_results(place), out / "page.html")
@@ -152,13 +148,11 @@ def compare(
     """Compare two evaluations, with intervals; a regression gate for CI."""
     import dataclasses
 
-    from rich.console import Console
-
     from radgen.console import messages
     from radgen.train.evaluate.compare import broken, model_of, read_gate
     from radgen.train.evaluate.compare import compare as differences
     from radgen.train.evaluate.results import read_results
-    from radgen.train.evaluate.show import print_differences
+    from radgen.train.evaluate.show import print_differences, wide
 
     gates = [read_gate(text) for text in gate or ()]
     a, b = read_results(before), read_results(after)
@@ -171,7 +165,7 @@ def compare(
         rows = [{**dataclasses.asdict(item), "name": item.name, "verdict": item.verdict} for item in found]
         typer.echo(orjson.dumps({"differences": rows, "remarks": remarks, "broken": fallen}).decode())
     else:
-        print_differences(found, names, Console())
+        print_differences(found, names, wide())
     for remark in remarks:
         messages().print(f"radgen: {remark}", markup=False)
     for line in fallen:

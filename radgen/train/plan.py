@@ -54,22 +54,20 @@ def _tokens_by_characters(mixture: Mixture) -> float:
 
 
 def _table(title: str, mixture: Mixture) -> Table:
-    table = Table(title=title)
-    table.add_column("dataset")
-    table.add_column("loss")
+    table = Table(title=title, box=None, caption="*: formed in contexts, beyond the rows as written")
+    table.add_column("dataset", no_wrap=True)
+    table.add_column("loss", no_wrap=True)
     for name in ("rows", "used", "p", "weight", "margin", "steps"):
-        table.add_column(name, justify="right")
-    table.add_column("formed")
+        table.add_column(name, justify="right", no_wrap=True)
     for row in mixture_rows(mixture):
         table.add_row(
             row["dataset"],
-            row["loss"],
+            row["loss"] + ("*" if row["formed"] else ""),
             f"{row['rows']:,}",
             f"{row['used']:,}",
             f"{row['probability']:.4f}",
             f"{row['weight']:g}",
             "" if row["margin"] is None else f"{row['margin']:g}",
             f"{row['steps']:,}",
-            "in contexts" if row["formed"] else "as written",
         )
     return table

@@ -82,8 +82,12 @@ class Journal:
         """Take the figures of one step or evaluation."""
         if not self.main:
             return
-        with self.path.open("ab") as file:
-            file.write(orjson.dumps(record) + b"\n")
+        try:
+            with self.path.open("ab") as file:
+                file.write(orjson.dumps(record) + b"\n")
+        except OSError as error:  # a full disk knows no name
+            error.filename = error.filename or str(self.path)
+            raise
         step = record["step"]
         if "metrics" in record:
             said = summary(record["metrics"])

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from radgen.train.settings import Stage, as_data, load_stage, stage_name
 Say = Callable[[str], None]
 RUN = "run.json"
 ALL = ("1", "2", "3")
+#: That the other ranks wait for the first one: hashing and verifying millions of rows.
+_LONGEST = timedelta(hours=6)
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,15 @@ class Order:
 def rank() -> int:
     """Return this process's rank as torchrun gives it, before anything of torch is set up."""
     return int(os.environ.get("RANK", "0"))
+
+
+def wait_for_all() -> None:
+    """Wait until every rank of torchrun is here: the first one verifies datasets and clears places."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        import torch
+        from accelerate import PartialState
+
+        PartialState(cpu=not torch.cuda.is_available(), timeout=_LONGEST).wait_for_everyone()
 
 
 def stages_of(order: Order, say: Say) -> list[Stage]:
@@ -109,6 +121,7 @@ def train(order: Order, say: Say) -> list[Path]:
     stages = stages_of(order, say)
     for stage in stages:
         _check_place(order.out / stage.name, order)
+    wait_for_all()
     folders = []
     for number, stage in enumerate(stages):
         start = start_of(stage, order, first=number == 0)

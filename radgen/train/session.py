@@ -37,7 +37,8 @@ class Session:
         self.stage, self.start, self.order, self.folder, self.say = stage, start, order, folder, say
         self.main = rank() == 0
         self.mixture = Mixture(read_parts(stage, order.data), stage.settings)
-        self.hashes = {name: sources.hashes(order.data / name) for name in stage.settings.datasets}
+        names = stage.settings.datasets if self.main else ()
+        self.hashes = {name: sources.hashes(order.data / name) for name in names}
         self.evaluations: list[dict[str, Any]] = []
         limit = stage.settings.validation.reports
         self.sections = read_sections(order.reports, limit) if order.reports else []
@@ -60,6 +61,8 @@ class Session:
         if self.evaluations:
             validation.start = dict(self.evaluations[0]["metrics"])
         device = "cuda" if torch.cuda.is_available() else "cpu"
+        if device == "cpu" and settings.compute.precision == "bf16":
+            self.say("no GPU: bf16 is many times slower than fp32 here (--set compute.precision=fp32)")
         path = self.folder / "metrics.jsonl"
         journal = Journal(path, self.stage.name, last or 0, len(self.mixture), main=self.main)
         trainer = StageTrainer(self.model, self.mixture, validation, root, device, journal, self.evaluations)

@@ -176,6 +176,9 @@ def load_stage(
         data = merge(data, source.data)
     data = merge(data, {key: value for key, value in overrides.items() if value is not None})
     settings = validate(StageSettings, data, sources)
+    for dataset in settings.datasets:
+        if "." in dataset:
+            raise RadgenError(f"{sources[1].name}: datasets: {dataset}: a dataset's name may hold no dot")
     for text in sets:
         data = merge(data, _assignment(text, data))
         try:

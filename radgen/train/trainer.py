@@ -65,7 +65,7 @@ def arguments(settings: StageSettings, steps: int, folder: Path, device: str) ->
         adam_beta2=settings.adam_beta2,
         seed=settings.seed,
         bf16=settings.compute.precision == "bf16",
-        tf32=True if settings.compute.tf32 and device.startswith("cuda") else None,
+        tf32=True if settings.compute.tf32 and device == "cuda" and _ampere() else None,
         ddp_find_unused_parameters=False,
         # Buffers sent in place between the forward passes of a step would spoil the backward pass.
         ddp_broadcast_buffers=False,
@@ -81,6 +81,10 @@ def arguments(settings: StageSettings, steps: int, folder: Path, device: str) ->
     )
     args._n_gpu = min(1, args.n_gpu)  # several are for torchrun: DataParallel cannot split our batches
     return args
+
+
+def _ampere() -> bool:
+    return bool(torch.cuda.get_device_capability()[0] >= 8)
 
 
 class _Cadence(TrainerCallback):  # type: ignore[misc]  # transformers is not followed
@@ -209,7 +213,7 @@ class StageTrainer(SentenceTransformerTrainer):  # type: ignore[misc]  # not fol
         found: list[Any] = [None]
         training = self.model.training
         self.model.eval()
-        with distributed_evaluation(self.model) as here:
+        with self.accelerator.autocast(), distributed_evaluation(self.model) as here:
             if here:
                 with self._memory("the validation rows"):
                     found = [self.validation(self.model, self.loss)]

@@ -429,6 +429,37 @@ def test_files_and_rejects(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+def test_truth_and_extractions(tmp_path: Path) -> None:
+    reports = tmp_path / "reports.jsonl"
+    right = [{"finding": "pneumothorax", "presence": "present", "laterality": "left"}]
+    truths = [right, [{"finding": "pneumothorx", "presence": "present"}], [{"finding": "pneumothorax"}],
+              [{"finding": "pneumothorax", "presence": "maybe"}], None]  # fmt: skip
+    rows = [{"id": f"r{n}", "findings": "A text.", "truth": truth} for n, truth in enumerate(truths)]
+    reports.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    made = make_records(RecordOrder(Source(reports, truth=True)), tmp_path / "truth")
+    (row,) = rows_of(tmp_path / "truth" / "records.jsonl")
+    predicates = ["finding(f1,pneumothorax)", "assertion(f1,present)", "side(f1,left)"]
+    assert (row["id"], row["predicates"]) == ("r0", predicates)
+    assert made.rejected == {
+        "findings, finding 1: not a finding of the ontology": 1,
+        "findings, finding 1: has no presence": 1,
+        "findings, finding 1: not a canonical finding": 1,
+        "no truth (only synthetic reports have it)": 1,
+    }
+    extracted = tmp_path / "extracted.jsonl"
+    found = [{"id": "r0", "extracted": [{"section": "findings", **right[0]}]}]
+    extracted.write_text("".join(json.dumps(item) + "\n" for item in found))
+    made = make_records(RecordOrder(Source(reports, extracted)), tmp_path / "extracted")
+    assert (made.records, made.rejected) == (1, {"not in the extraction file": 4})
+    rejects = rows_of(tmp_path / "extracted" / "rejects.jsonl")
+    assert [item["id"] for item in rejects] == ["r1", "r2", "r3", "r4"]
+    assert rows_of(tmp_path / "extracted" / "records.jsonl")[0]["predicates"] == predicates
+    with pytest.raises(RadgenError, match="give one of the two"):
+        make_records(RecordOrder(Source(reports, extracted, truth=True)), tmp_path / "none")
+    with pytest.raises(RadgenError, match="need a file of reports"):
+        make_records(RecordOrder(Source(truth=True)), tmp_path / "none")
+
+
 def test_same_bytes_for_any_number_of_workers(tmp_path: Path) -> None:
     order = RecordOrder(Source(synthetic=150, seed=5))
     for workers in (1, 2):

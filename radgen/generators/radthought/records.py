@@ -27,6 +27,7 @@ from radgen.generators.radthought.settings import rules_fingerprint
 from radgen.generators.radthought.source import Job, Source
 from radgen.generators.reports import SyntheticReports
 from radgen.generators.similarity.folder import source_digest
+from radgen.ontology.finding import check_state
 from radgen.ontology.load import Ontology, load_ontology
 
 #: Raised when the same reports and rule base give other records.
@@ -119,10 +120,27 @@ class Maker:
             placed = {name: self.extractor.states(text, name) for name, text in sections.items()}
         return identifier, sections, gather(sections, placed, self.hierarchy.file.relations)
 
+    def _given_problem(self, job: Job) -> str | None:
+        """Return what is wrong with findings that were read elsewhere: truth, or an extraction."""
+        for name, placed in (job.placed or {}).items():
+            for place, (state, _) in enumerate(placed, 1):
+                try:
+                    checked = check_state(state)
+                except ValueError:
+                    return f"{name}, finding {place}: not a canonical finding"
+                if checked.finding not in self.ontology.findings:
+                    return f"{name}, finding {place}: not a finding of the ontology"
+                if checked.presence is None:
+                    return f"{name}, finding {place}: has no presence"
+        return None
+
     def outcome(self, job: Job) -> Outcome:
         """Return the record of a report, checked, or the reason why there is none."""
         if job.problem is not None:
             return Outcome(job.id, reason=job.problem)
+        problem = self._given_problem(job)
+        if problem:
+            return Outcome(job.id, reason=problem)
         identifier, _, evidence = self.evidence(job)
         if not evidence.states:
             return Outcome(identifier, reason=NO_FINDING)

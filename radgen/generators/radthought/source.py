@@ -6,7 +6,6 @@ before or the reports bring their truth.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,22 +81,30 @@ class Source:
     def _read(self, ontology: Ontology) -> Iterator[Job]:
         if self.reports is None:
             return
-        if self.extracted is None and not self.truth:
-            for row in open_reports(self.reports):
-                if isinstance(row, Report):
-                    data: dict[str, Any] = row.data
-                    yield Job(data["id"], {name: data[name] for name in SECTIONS if data[name]})
-                else:
-                    place = f"{row.file}:{row.line}" if row.line is not None else row.file
-                    yield Job(place, problem=row.reason)
-            return
-        reads = ReportStates(self.reports, ontology, self.extracted, self.truth)
-        for read in reads:
-            yield Job(read.id, read.sections, read.states)
-        left = Counter(reads.rejected)
-        if left:
-            reason, count = left.most_common(1)[0]
-            yield Job(f"{self.reports.name}: {count} rows", problem=reason)
+        reads = None
+        if self.extracted is not None or self.truth:
+            reads = _Reads(self.reports, ontology, self.extracted, self.truth)
+        for row in open_reports(self.reports):
+            if not isinstance(row, Report):
+                place = f"{row.file}:{row.line}" if row.line is not None else row.file
+                yield Job(place, problem=row.reason)
+            elif reads is not None:
+                yield reads.job(row.data)
+            else:
+                data: dict[str, Any] = row.data
+                yield Job(data["id"], {name: data[name] for name in SECTIONS if data[name]})
+
+
+class _Reads(ReportStates):
+    """Findings that are given, report by report, with the reason where a report has none."""
+
+    def job(self, data: dict[str, Any]) -> Job:
+        before = self.rejected.copy()
+        read = self._read(data)
+        if read is None:
+            reason = next(iter(self.rejected - before), "no findings are given")
+            return Job(data["id"], problem=reason)
+        return Job(read.id, read.sections, read.states)
 
 
 def check_source(source: Source) -> None:

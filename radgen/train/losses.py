@@ -13,7 +13,11 @@ from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
-from sentence_transformers.sentence_transformer.losses import CoSENTLoss, TripletLoss
+from sentence_transformers.sentence_transformer.losses import (
+    CoSENTLoss,
+    MultipleNegativesRankingLoss,
+    TripletLoss,
+)
 from sentence_transformers.sentence_transformer.losses.triplet import TripletDistanceMetric
 from torch import Tensor, nn
 
@@ -73,6 +77,20 @@ def _cosent(options: Options, _: Given) -> nn.Module:
     return loss
 
 
+def _ranking(options: Options, _: Given) -> nn.Module:
+    """Own text among all of the batch: −log softmax(λ cos(a_i, ·))_i and −log softmax(λ cos(p_i, ·))_i.
+
+    For texts of one report, where those of any other report are negatives (ours).
+    """
+    loss: nn.Module = MultipleNegativesRankingLoss(
+        None,
+        scale=options["scale"],
+        directions=("query_to_doc", "doc_to_query"),
+        partition_mode="per_direction",
+    )
+    return loss
+
+
 def _states(options: Options, given: Given) -> nn.Module:
     from radgen.train.state_loss import StateLoss
 
@@ -102,6 +120,14 @@ KINDS: dict[str, Kind] = {
         targets=((0, 1, "score"),),
         forms="pairs",
         build=_cosent,
+    ),
+    "ranking": Kind(
+        texts=("anchor", "positive", "negative"),
+        score=None,
+        states=(),
+        targets=(),
+        forms=None,
+        build=_ranking,
     ),
     "states": Kind(
         texts=("sentence1", "sentence2"),
@@ -165,9 +191,7 @@ class MixtureLoss(nn.Module):
         self.terms = nn.ModuleDict(terms)
         self.last: list[tuple[str, float]] = []  # dataset and loss of each segment, without the weight
 
-    def forward(
-        self, sentence_features: Sequence[dict[str, Tensor]], labels: Mapping[str, Any]
-    ) -> Tensor:
+    def forward(self, sentence_features: Sequence[dict[str, Tensor]], labels: Mapping[str, Any]) -> Tensor:
         """Return the weighted loss of a step.
 
         Args:

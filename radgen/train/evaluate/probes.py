@@ -125,7 +125,9 @@ def fit(
     for strength in settings.strengths:
         probe = Probe(vectors[rest], classes[rest], strength, settings.steps, weighted)
         found = measure(probe.classes(vectors[held]), classes[held])
-        if best is None or found > best[0]:  # of several, the smallest: the strongest penalty
+        # Of several, the weakest penalty: few labels leave few positives to choose by, and under a strong
+        # one nothing is ever predicted.
+        if best is None or found >= best[0]:
             best = (found, strength, probe)
     assert best is not None
     scores = best[2].chances(vectors[held])
@@ -158,8 +160,6 @@ def probes(pool: Pool, encoder: Encoder, settings: EvaluateFile, sure: Sure, sho
     tasks = [("presence_f1", presence, presence_f1, False)]
     if labels.told_apart:
         tasks.append(("status_f1", status, status_f1, True))
-    else:
-        out.missing("probes.status_f1", "all", f"{labels.source} does not tell absent from not named")
     for name, classes, measure, weighted in tasks:
         points: list[list[float]] = []
         for size in [*sizes, len(train)]:
@@ -183,6 +183,8 @@ def probes(pool: Pool, encoder: Encoder, settings: EvaluateFile, sure: Sure, sho
             "low": [min(found) for found in points],
             "high": [max(found) for found in points],
         }
+    if not labels.told_apart:
+        out.missing("probes.status_f1", "all", f"{labels.source} does not tell absent from not named")
     out.figures["learning"] = curve
     assert fitted is not None
     _hamming(out, fitted, vectors[test], presence[test] == 1, sure)

@@ -173,6 +173,7 @@ def test_findings_by_name_alias_and_default() -> None:
     known = ((name, alias.finding) for name, alias in ONTOLOGY.aliases.items())
     alias, target = next(pair for pair in known if pair[0] not in ONTOLOGY.findings)
     assert chosen_findings(alias, ONTOLOGY, OPTIONS) == (target,)
+    assert chosen_findings("heart enlargement", ONTOLOGY, OPTIONS) == ("cardiomegaly",)
     with pytest.raises(DatasetError, match=r"unknown finding 'pneumothorx'; did you mean 'pneumothorax'\?"):
         chosen_findings("pneumothorx", ONTOLOGY, OPTIONS)
     with pytest.raises(DatasetError, match="names no finding"):

@@ -82,12 +82,9 @@ def chosen_findings(asked: str | None, ontology: Ontology, options: StatesSettin
     for name in names:
         if not name:
             continue
-        tag = name
-        if tag not in ontology.findings:
-            alias = ontology.aliases.get(tag)
-            if alias is None:
-                raise DatasetError(f"--findings: {unknown('finding', name, ontology.findings)}")
-            tag = alias.finding
+        tag = _tag(name, ontology)
+        if tag is None:
+            raise DatasetError(f"--findings: {unknown('finding', name, ontology.findings)}")
         if tag not in out:
             out.append(tag)
     if not out:
@@ -95,6 +92,21 @@ def chosen_findings(asked: str | None, ontology: Ontology, options: StatesSettin
             "--findings: names no finding; expected names such as pleural_effusion,pneumothorax"
         )
     return tuple(out)
+
+
+def _tag(name: str, ontology: Ontology) -> str | None:
+    """Return the finding of a tag, of another tag for it, or of one of its names ("heart_enlargement")."""
+    if name in ontology.findings:
+        return name
+    if name in ontology.aliases:
+        return ontology.aliases[name].finding
+    words = name.replace("_", " ").lower()
+    named = [
+        tag
+        for tag, entry in ontology.findings.items()
+        if any(term.text.lower() == words for term in entry.terms)
+    ]
+    return named[0] if len(named) == 1 else None
 
 
 class _Inside(Source):

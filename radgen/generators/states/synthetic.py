@@ -96,19 +96,26 @@ class SyntheticSource:
         state: dict[str, Any] = describer.describe(rng)
         return state if state["presence"] == "present" else {"finding": tag, "presence": "present"}
 
-    def _pattern(self, rng: random.Random, tag: str, kind: str) -> str:
+    def _patterns(self, tag: str, kind: str) -> list[str]:
+        """Return the patterns that a finding can fill."""
+        entry = self.ontology.findings[tag]
+        lacking = ["{r}"] * (not entry.recognised) + ["{n}"] * (not entry.normal)
+        lacking += [f"{{{number}}}" for number in (1, 2) if number > self.options.others_most]
         patterns = self.options.absent if kind == "absent" else self.options.present
-        pattern = rng.choice(patterns)
-        most = self.options.others_most
-        while most < 2 and ("{2}" in pattern or (most < 1 and "{1}" in pattern)):
-            pattern = rng.choice(patterns)
+        return [pattern for pattern in patterns if not any(slot in pattern for slot in lacking)]
+
+    def _pattern(self, rng: random.Random, tag: str, kind: str) -> str:
+        pattern = rng.choice(self._patterns(tag, kind))
+        entry = self.ontology.findings[tag]
+        more = {"r": entry.recognised, "n": entry.normal}
         others = [other for other in self.findings if other != tag] or [tag]
         chosen = rng.sample(others, min(2, len(others)))
         terms = [self._term(rng, name) for name in (tag, *chosen)]
         words = [term.text for term in terms]
         words += words[-1:] * (3 - len(words))
         first = f"{article(words[0])} {words[0]}" if terms[0].number == "count" else words[0]
-        return _upper(pattern.format(*words, a0=first, A0=_upper(first)))
+        drawn = {slot: rng.choice(texts) for slot, texts in more.items() if texts}
+        return _upper(pattern.format(*words, a0=first, A0=_upper(first), **drawn))
 
     def _term(self, rng: random.Random, tag: str) -> Term:
         terms: Sequence[Term] = self.ontology.findings[tag].terms

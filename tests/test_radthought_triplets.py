@@ -18,6 +18,7 @@ from radgen.generators.blocks import row_id
 from radgen.generators.radsim import load_policy
 from radgen.generators.radsim import score as radsim
 from radgen.generators.radthought.corpus import read_thoughts
+from radgen.generators.radthought.corpus_reports import FindingsSections
 from radgen.generators.radthought.pair_settings import LEVELS, TRIPLETS, settings
 from radgen.generators.radthought.pairs_folder import ThoughtOrder
 from radgen.generators.radthought.records import RecordOrder
@@ -224,6 +225,38 @@ def record_of(identifier: str, predicates: list[str]) -> dict[str, Any]:
         "id": identifier, "predicates": predicates, "first_order": first, "second_order": [],
         "third_order": [], "synthesis": f"As {identifier}.", "conclusions": [conclusion], "backend": "test",
     }  # fmt: skip
+
+
+def test_a_family_alone_is_the_same_as_among_all(small: Path, records: Path, tmp_path: Path) -> None:
+    for name in ("coherence", "derivation"):
+        alone = make_thought_triplets(ThoughtOrder(records, rows=200), name, tmp_path)[0]
+        for file in ("train.jsonl", "validation.jsonl", "test.jsonl", "manifest.json", "README.md"):
+            assert (alone.folder / file).read_bytes() == (small / name / file).read_bytes()
+
+
+def test_a_findings_section_that_is_a_level_of_another_split(tmp_path: Path) -> None:
+    train = next(name for name in map(str, range(99)) if SPLITTER.of(name) == "train")
+    test = next(name for name in map(str, range(99)) if SPLITTER.of(name) == "test")
+    lines = [
+        record_of(name, ["finding(f1,pulmonary_edema)", "assertion(f1,present)"]) for name in (train, test)
+    ]
+    path, reports = tmp_path / "records.jsonl", tmp_path / "reports.jsonl"
+    path.write_bytes(b"\n".join(map(orjson.dumps, lines)) + b"\n")
+    # The findings of the first report are, word for word, the first order of the second.
+    texts = {train: lines[1]["first_order"][0], test: "Something else is seen."}
+    reports.write_bytes(
+        b"\n".join(orjson.dumps({"id": name, "findings": text}) for name, text in texts.items()) + b"\n"
+    )
+    sections = FindingsSections(path, reports, ONTOLOGY)
+    thoughts = read_thoughts(path, POLICY, settings(), sections)
+    assert thoughts.owned_text("findings").tolist() == [False, True]
+    assert thoughts.owned_text("first_order").tolist() == [True, True]
+    # Both records have the same scene graph: one split has it, the one that its hash says.
+    graph = [
+        SPLITTER.of("finding(f1,pulmonary_edema); assertion(f1,present)") == split
+        for split in ("train", "test")
+    ]
+    assert thoughts.owned_text("scene_graph").tolist() == graph
 
 
 def test_reports_from_a_file_and_made_again(made: Path, records: Path, tmp_path: Path) -> None:

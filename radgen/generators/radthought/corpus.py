@@ -2,7 +2,7 @@
 
 A report's split is a hash of its id. A string that reports of several splits share belongs to the split that
 its own hash says, and is left out of the others; strings are compared over every text that a dataset of these
-records can have (levels, hierarchies, findings sections, conclusions, their evidence), so that no string is
+records can have (levels, hierarchies, conclusions, their evidence, findings sections), so that no string is
 in two splits of any of them. Texts stay in the file of records and are read again when rows are written.
 """
 
@@ -61,6 +61,9 @@ def _there(state: Mapping[str, Any]) -> bool:
     return current and state.get("presence") != "absent"
 
 
+_NOBODY = 255
+
+
 @dataclass
 class Steps:
     """Every sentence of every record that concludes, with its evidence, end to end (see ``Step``).
@@ -101,7 +104,7 @@ class Thoughts:
     def __init__(self, policy: Policy, options: RadthoughtPairsFile, file: RecordFile) -> None:
         self.policy, self.options, self.file = policy, options, file
         self.splitter = Splitter(policy.ontology.axes.splits)
-        self.ownership = Ownership(self.splitter)
+        self.ownership, self.sections = Ownership(self.splitter), Ownership(self.splitter)
         self.coder = Coder(policy)
         self.conclusions = Conclusions(options.conclusions, policy)
         self.ids: list[str] = []
@@ -178,11 +181,12 @@ class Thoughts:
         for number, text in sections.of(self.ids):
             self.findings[number] = text
             hashes[number] = text_hash(text)
-            self.ownership.add(hashes[number], SPLITS[self._splits[number]])
+            self.sections.add(hashes[number], SPLITS[self._splits[number]])
 
     def settle(self) -> None:
         """Give every string to one split and code what was read; call it when everything was added."""
         self.ownership.settle()
+        self.sections.settle()
         self.splits: NDArray[np.uint8] = np.frombuffer(self._splits, np.uint8)
         self.places: Ints = np.frombuffer(self._places, np.int64)
         self.hashes = {name: np.frombuffer(values, np.uint64) for name, values in self._hashes.items()}
@@ -198,15 +202,27 @@ class Thoughts:
 
     def owned(self, hashes: NDArray[np.uint64], splits: NDArray[np.uint8]) -> NDArray[np.bool_]:
         """Whether each string is there and belongs to the split beside it."""
-        known, owner = self.ownership.known, self.ownership.owner
-        at = np.minimum(np.searchsorted(known, hashes), max(0, len(known) - 1))
-        owned: NDArray[np.bool_] = (hashes != 0) & (known[at] == hashes) & (owner[at] == splits)
+        owned: NDArray[np.bool_] = (hashes != 0) & (_owner(self.ownership, hashes) == splits)
+        return owned
+
+    def owned_text(self, name: TextName) -> NDArray[np.bool_]:
+        """Whether the text of each record is there and belongs to its split.
+
+        Findings sections have owners of their own, so that the other datasets are the same without them; what
+        is also a text of a record belongs where that does.
+        """
+        hashes = self.hashes[name]
+        if name != "findings":
+            return self.owned(hashes, self.splits)
+        elsewhere = _owner(self.ownership, hashes)
+        owned: NDArray[np.bool_] = (hashes != 0) & (_owner(self.sections, hashes) == self.splits)
+        owned &= (elsewhere == self.splits) | (elsewhere == _NOBODY)
         return owned
 
     def usable(self, name: TextName, rejected: Counter[str]) -> NDArray[np.bool_]:
         """Return which records have a text that belongs to their split and that none before them has."""
         hashes = self.hashes[name]
-        there, owned = hashes != 0, self.owned(hashes, self.splits)
+        there, owned = hashes != 0, self.owned_text(name)
         first = np.zeros(len(hashes), bool)
         order = np.flatnonzero(owned)
         first[order[np.unique(hashes[order], return_index=True)[1]]] = True
@@ -265,6 +281,15 @@ def read_thoughts(
         thoughts.add_findings(sections)
     thoughts.settle()
     return thoughts
+
+
+def _owner(ownership: Ownership, hashes: NDArray[np.uint64]) -> NDArray[np.uint8]:
+    """Return the code of the split that each string belongs to, ``_NOBODY`` for an unknown one."""
+    known = ownership.known
+    if not len(known):
+        return np.full(len(hashes), _NOBODY, np.uint8)
+    at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+    return np.where(known[at] == hashes, ownership.owner[at], _NOBODY).astype(np.uint8)
 
 
 def of_split(chosen: NDArray[np.bool_], splits: NDArray[np.uint8]) -> Iterator[tuple[Split, Ints]]:

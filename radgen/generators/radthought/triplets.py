@@ -155,7 +155,14 @@ def _choose(
     pools = {
         level: (
             members,
-            Pool(thoughts, marks, units.owners[members], units.tags, members, number + np.uint64(level + 1)),
+            Pool(
+                thoughts,
+                marks,
+                units.owners[members],
+                units.tags,
+                members,
+                seed_number("radthought", name, split, seed, level),
+            ),
         )
         for level, members in units.pools.items()
     }
@@ -191,7 +198,7 @@ def _negatives(
     """Return the triplets of some units of one level: those for which a negative was found."""
     options = thoughts.options.triplets
     wanted = sought(marks, units.record[rows], units.tags, units.member[rows], denials=units.derived)
-    used = before.keys()
+    used = before.keys()[np.isin(before.unit, rows)]
 
     def allowed(anchors: Ints, places: Ints) -> Truths:
         first, second = rows[anchors], members[places]

@@ -90,7 +90,7 @@ def record_units(
         wanted: list[tuple[TextName, LevelName]] = [("findings", level) for level in LEVELS]
     else:
         wanted = [both for a, b in adjacent for both in ((a, b), (b, a))]
-    owned = {text: thoughts.owned(thoughts.hashes[text], thoughts.splits) for text in TEXTS}
+    owned = {text: thoughts.owned_text(text) for text in TEXTS}
     columns: list[tuple[Ints, Ints, Ints]] = []
     for text, level in wanted:
         hashes = thoughts.hashes[text], thoughts.hashes[level]

@@ -247,15 +247,17 @@ def test_curriculum_lays_stages_end_to_end(read: Reader) -> None:
     assert [(row["measure"], row["x"], row["value"]) for row in axes] == [("size · accuracy", 100, 0.8)]
 
 
-def test_boxes_of_states_are_the_quantiles(read: Reader) -> None:
-    within = charts(read)["within"]["data"]["values"]
-    assert [(row["label"], row["model"], row["q1"], row["median"], row["high"]) for row in within] == [
-        ("pleural effusion", "before", 0.65, 0.7, 0.8),
-        ("pleural effusion", LONG, 0.85, 0.9, 1.0),
+def test_boxes_of_states_stand_side_by_side(read: Reader) -> None:
+    spec = charts(read)["boxes_before"]
+    found = [(row["label"], row["group"], row["q1"], row["high"]) for row in spec["data"]["values"]]
+    assert found == [
+        ("pleural effusion", "within a state", 0.65, 0.8),
+        ("pleural effusion", "across the states", -0.45, -0.3),
     ]
-    # The scale goes down to the lowest quantile, −0.4 − 0.1.
-    scales = [layer["encoding"]["x"]["scale"]["domain"] for layer in charts(read)["across"]["layer"]]
-    assert scales == [[-0.5, 1.0]] * 3
+    scales = [layer["encoding"]["x"]["scale"]["domain"] for layer in spec["layer"]]
+    assert scales == [[-1, 1]] * 5
+    drawn = [layer["encoding"]["x"]["field"] for layer in spec["layer"]]
+    assert drawn == ["at", "low", "q1", "median", "mean"]
 
 
 def test_directions_that_nothing_is_quoted_for_share_a_figure(read: Reader) -> None:

@@ -6,30 +6,18 @@ a telephone. A model has the same colour and mark everywhere; the page explains 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from radgen.train.page.settings import Style
+from radgen.train.page.canvas import Canvas, Rows, Spec, distinct, intervals, tooltip
 
-Spec = dict[str, Any]
-Rows = Sequence[Mapping[str, Any]]
 #: Names above a matrix of more levels than this stand upright.
 _SLANTED = 6
 #: ... unless no name is longer than this.
 _SHORT = 3
 
 
-class Plots:
-    """The plots of one page.
-
-    Args:
-        models: names of the models in their order, which gives each its colour and mark.
-        style: colours, marks and sizes.
-    """
-
-    def __init__(self, models: Sequence[str], style: Style) -> None:
-        self.models = list(models)
-        self.style = style
+class Plots(Canvas):
+    """The plots of one page; see `Canvas` for what they are made with."""
 
     def dots(
         self, rows: Rows, *, title: str, domain: Sequence[float] | None = None, rule: float | None = None
@@ -43,14 +31,14 @@ class Plots:
             domain: ends of the scale; the data's own if None.
             rule: where a thin line stands (chance), or None.
         """
-        y, place = self._bands(rows, padding=0.6)
+        y, place = self.bands(rows, padding=0.6)
         scale: Spec = {"domain": list(domain), "nice": False} if domain else {"zero": False, "padding": 8}
         x = {"field": "value", "type": "quantitative", "title": title, "scale": scale}
         x["axis"] = {"tickCount": 6}
         layers: list[Spec] = []
         if rule is not None:
-            layers.append(self._rule(rule, self.style.faint, [4, 3], scale))
-        if _intervals(rows):
+            layers.append(self.rule(rule, self.style.faint, [4, 3], scale))
+        if intervals(rows):
             layers.append(
                 {
                     "transform": [{"filter": "isValid(datum.low)"}],
@@ -60,7 +48,7 @@ class Plots:
                         "x2": {"field": "high"},
                         "y": y,
                         **place,
-                        "color": self._tint("model", self.models),
+                        "color": self.tint("model", self.models),
                     },
                 }
             )
@@ -72,9 +60,9 @@ class Plots:
                     "x": x,
                     "y": y,
                     **place,
-                    "color": self._tint("model", self.models),
-                    "shape": self._shape("model", self.models),
-                    "tooltip": _tooltip(rows, ("model", "label", "value", "low", "high")),
+                    "color": self.tint("model", self.models),
+                    "shape": self.shape("model", self.models),
+                    "tooltip": tooltip(rows, ("model", "label", "value", "low", "high")),
                 },
             }
         )
@@ -83,14 +71,14 @@ class Plots:
                 {
                     "transform": [{"filter": "isValid(datum.quoted)"}],
                     "mark": {"type": "point", "size": 70, "strokeWidth": 1.8, "color": self.style.quoted},
-                    "encoding": {"x": x, "y": y, "tooltip": _tooltip(rows, ("quoted", "value"))},
+                    "encoding": {"x": x, "y": y, "tooltip": tooltip(rows, ("quoted", "value"))},
                 }
             )
-        return self._plot(rows, layer=layers, height=self._tall(rows, 11))
+        return self.plot(rows, layer=layers, height=self.tall(rows, 11))
 
     def bars(self, rows: Rows, *, title: str) -> Spec:
         """Signed values as bars from zero: a group for each ``label``, a bar for each ``model``."""
-        y, place = self._bands(rows)
+        y, place = self.bands(rows)
         layers: list[Spec] = [
             {
                 "mark": {"type": "bar", "height": {"band": 0.8}},
@@ -98,13 +86,13 @@ class Plots:
                     "x": {"field": "value", "type": "quantitative", "title": title, "axis": {"tickCount": 6}},
                     "y": y,
                     **place,
-                    "color": self._tint("model", self.models),
-                    "tooltip": _tooltip(rows, ("model", "label", "value", "low", "high")),
+                    "color": self.tint("model", self.models),
+                    "tooltip": tooltip(rows, ("model", "label", "value", "low", "high")),
                 },
             },
-            self._rule(0, self.style.ink),
+            self.rule(0, self.style.ink),
         ]
-        if _intervals(rows):
+        if intervals(rows):
             layers.insert(
                 1,
                 {
@@ -118,42 +106,51 @@ class Plots:
                     },
                 },
             )
-        return self._plot(rows, layer=layers, height=self._tall(rows, 14))
+        return self.plot(rows, layer=layers, height=self.tall(rows, 14))
 
-    def boxes(self, rows: Rows, *, title: str, domain: Sequence[float]) -> Spec:
-        """Box plots: a band for each ``label``, a box for each ``model``.
+    def boxes(self, rows: Rows, groups: Sequence[str], *, title: str, domain: Sequence[float]) -> Spec:
+        """Box plots: a band for each ``label`` and in it a box for each ``group``; a dot is the mean.
 
         Args:
-            rows: mappings with ``label``, ``model``, ``low``, ``q1``, ``median``, ``q3`` and ``high``.
+            rows: mappings with ``label``, ``group``, ``low``, ``q1``, ``median``, ``q3``, ``high``, ``mean``.
+            groups: the groups in the order of their colours.
             title: what the scale measures.
             domain: ends of the scale.
         """
-        y, place = self._bands(rows)
-        x = {"type": "quantitative", "title": title, "scale": {"domain": list(domain), "nice": False}}
-        x["axis"] = {"tickCount": 6}
+        y, place = self.bands(rows, by="group", order=groups)
+        scale = {"domain": list(domain), "nice": False}
+        x: Spec = {"type": "quantitative", "title": title, "scale": scale, "axis": {"tickCount": 5}}
         there = {"y": y, **place}
-        tint = {"color": self._tint("model", self.models)}
+        tint = {"color": self.tint("group", groups)}
+        said = ("label", "group", "low", "q1", "median", "q3", "high", "mean")
+        half = {"band": 0.72}
         layers: list[Spec] = [
+            self.rule(0, self.style.faint, [4, 3], scale),
             {
                 "mark": {"type": "rule", "strokeWidth": 1.3},
                 "encoding": {"x": x | {"field": "low"}, "x2": {"field": "high"}, **there, **tint},
             },
             {
-                "mark": {"type": "bar", "height": {"band": 0.72}},
+                "mark": {"type": "bar", "height": half},
                 "encoding": {
                     "x": x | {"field": "q1"},
                     "x2": {"field": "q3"},
                     **there,
                     **tint,
-                    "tooltip": _tooltip(rows, ("model", "label", "low", "q1", "median", "q3", "high")),
+                    "tooltip": tooltip(rows, said),
                 },
             },
             {
-                "mark": {"type": "tick", "color": self.style.paper, "thickness": 2, "height": {"band": 0.72}},
+                "mark": {"type": "tick", "color": self.style.paper, "thickness": 2, "height": half},
                 "encoding": {"x": x | {"field": "median"}, **there},
             },
+            {
+                "mark": {"type": "point", "filled": True, "size": 16, "opacity": 1, "color": self.style.ink},
+                "encoding": {"x": x | {"field": "mean"}, **there},
+            },
         ]
-        return self._plot(rows, layer=layers, height=self._tall(rows, 13))
+        labels = distinct(rows, "label")
+        return self.plot(rows, layer=layers, height=len(labels) * (14 * len(groups) + 10))
 
     def lines(
         self,
@@ -178,8 +175,8 @@ class Plots:
             domain: ends of the vertical scale; the data's own if None.
             marks: places on the horizontal scale with a thin line and a word each.
         """
-        names = self.models if by == "model" else _distinct(rows, by)
-        places = _distinct(rows, "x")
+        names = self.models if by == "model" else distinct(rows, by)
+        places = distinct(rows, "x")
         axis: Spec = {"grid": False, "labelAngle": 0, "labelLimit": 120}
         across: Spec = {"field": "x", "title": x, "axis": axis, "type": "quantitative"}
         if kind == "names":
@@ -189,11 +186,11 @@ class Plots:
             across["scale"] = {"type": kind, "nice": False, "padding": 14}
             if kind == "linear":
                 across["scale"]["zero"] = False
-        colour, shape = self._tint(by, names), self._shape(by, names)
+        colour, shape = self.tint(by, names), self.shape(by, names)
         scale: Spec = {"domain": list(domain), "nice": False} if domain else {"zero": False, "padding": 8}
         up = {"field": "value", "type": "quantitative", "title": y, "scale": scale}
         layers: list[Spec] = []
-        if _intervals(rows):
+        if intervals(rows):
             layers.append(
                 {
                     "transform": [{"filter": "isValid(datum.low)"}],
@@ -220,24 +217,13 @@ class Plots:
                     "y": up,
                     "color": colour,
                     "shape": shape,
-                    "tooltip": _tooltip(rows, (by, "x", "value", "low", "high")),
+                    "tooltip": tooltip(rows, (by, "x", "value", "low", "high")),
                 },
             }
         )
         if marks:
-            layers = [*self._marks(marks), *layers]
-        return self._plot(rows, layer=layers, height=height)
-
-    def _marks(self, marks: Sequence[tuple[float, str]]) -> list[Spec]:
-        values = {"values": [{"x": at, "text": text} for at, text in marks]}
-        place = {"x": {"field": "x", "type": "quantitative"}}
-        rule = {"type": "rule", "color": self.style.faint, "strokeDash": [4, 3]}
-        word = {"type": "text", "align": "left", "baseline": "top", "dx": 4, "y": 0}
-        word |= {"color": self.style.soft, "fontSize": self.style.size}
-        return [
-            {"data": values, "mark": rule, "encoding": place},
-            {"data": values, "mark": word, "encoding": place | {"text": {"field": "text"}}},
-        ]
+            layers = [*self.marks(marks), *layers]
+        return self.plot(rows, layer=layers, height=height)
 
     def matrix(
         self,
@@ -279,7 +265,7 @@ class Plots:
                     "x": across,
                     "y": down,
                     "color": number | {"legend": None, "scale": colours},
-                    "tooltip": _tooltip(rows, ("row", "column", "value")),
+                    "tooltip": tooltip(rows, ("row", "column", "value")),
                 },
             },
             {
@@ -298,81 +284,20 @@ class Plots:
         ]
         # Slanted names above the last columns reach beyond the plot.
         room = {"left": 2, "right": 34 if angle == -40 else 2, "top": 2, "bottom": 2}
-        return self._plot(rows, layer=layers, height=step * len(levels), padding=room)
+        return self.plot(rows, layer=layers, height=step * len(levels), padding=room)
 
     def scatter(self, rows: Rows, groups: Sequence[str]) -> Spec:
         """A map of points with ``x``, ``y``, ``group``; its distances have no unit, so it has no axes."""
         place = {"type": "quantitative", "axis": None, "scale": {"zero": False, "nice": False, "padding": 8}}
-        return self._plot(
+        return self.plot(
             rows,
             mark={"type": "point", "filled": True, "size": 26, "opacity": 0.8},
             encoding={
                 "x": place | {"field": "x"},
                 "y": place | {"field": "y"},
-                "color": self._tint("group", groups),
-                "shape": self._shape("group", groups),
-                "tooltip": _tooltip(rows, ("group",)),
+                "color": self.tint("group", groups),
+                "shape": self.shape("group", groups),
+                "tooltip": tooltip(rows, ("group",)),
             },
             height=300,
         )
-
-    def _plot(self, rows: Rows, **parts: Any) -> Spec:
-        return {
-            "width": "container",
-            "data": {"values": [dict(row) for row in rows]},
-            "config": self.style.config(),
-            **parts,
-        }
-
-    def _bands(self, rows: Rows, padding: float = 0.0) -> tuple[Spec, Spec]:
-        """Return the encodings of a band for each label and, where it holds several, of their places."""
-        axis = {"labelLimit": 150, "domain": False, "ticks": False, "labelPadding": 6}
-        labels = _distinct(rows, "label")
-        y = {"field": "label", "type": "nominal", "sort": labels, "title": None, "axis": axis}
-        if len(labels) == len(rows):
-            return y, {}
-        present = [name for name in self.models if name in _distinct(rows, "model")]
-        scale = {"paddingOuter": padding} if padding else {}
-        return y, {"yOffset": {"field": "model", "type": "nominal", "sort": present, "scale": scale}}
-
-    def _tall(self, rows: Rows, each: int) -> int:
-        """Return the height of all bands: ``each`` pixels for a model in a band."""
-        labels = len(_distinct(rows, "label"))
-        several = labels < len(rows)
-        return labels * max(28, each * len(_distinct(rows, "model")) + 10 if several else 0)
-
-    def _rule(self, at: float, colour: str, dash: Sequence[int] = (), scale: Spec | None = None) -> Spec:
-        return {
-            "mark": {"type": "rule", "color": colour, "strokeDash": list(dash)},
-            "data": {"values": [{"at": at}]},
-            "encoding": {"x": {"field": "at", "type": "quantitative", "scale": scale or {}}},
-        }
-
-    def _tint(self, field: str, names: Sequence[str]) -> Spec:
-        """The colour of each name, by its place in the order of ``names``."""
-        scale = {"domain": list(names), "range": [self.style.colour(index) for index in range(len(names))]}
-        return {"field": field, "type": "nominal", "legend": None, "scale": scale}
-
-    def _shape(self, field: str, names: Sequence[str]) -> Spec:
-        scale = {"domain": list(names), "range": [self.style.mark(index) for index in range(len(names))]}
-        return {"field": field, "type": "nominal", "legend": None, "scale": scale}
-
-
-def _distinct(rows: Rows, field: str) -> list[Any]:
-    return list(dict.fromkeys(row[field] for row in rows if field in row))
-
-
-def _intervals(rows: Rows) -> bool:
-    return any(row.get("low") is not None for row in rows)
-
-
-def _tooltip(rows: Rows, fields: Sequence[str]) -> list[Spec]:
-    """The fields that any row has; numbers with three digits."""
-    out: list[Spec] = []
-    for field in fields:
-        values = [row.get(field) for row in rows if row.get(field) is not None]
-        if values and all(isinstance(value, float) for value in values):
-            out.append({"field": field, "type": "quantitative", "format": ".3f"})
-        elif values:
-            out.append({"field": field, "type": "nominal"})
-    return out

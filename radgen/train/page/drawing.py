@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from radgen.train.page.charts import Plots, Spec
+from radgen.train.page.canvas import Spec, distinct
+from radgen.train.page.charts import Plots
 from radgen.train.page.evaluation import Evaluation
 from radgen.train.page.figures import (
     Figure,
     Grid,
     Panel,
-    distinct,
     key_of,
     pivot,
     points,
@@ -22,6 +22,9 @@ from radgen.train.page.figures import (
     zero_domain,
 )
 from radgen.train.page.settings import PageSettings
+
+#: The boxes of a finding that are drawn, side by side.
+_STATES = ("within", "across")
 
 
 class Drawing:
@@ -238,21 +241,19 @@ class Drawing:
         yield self._panel("response", figures)
 
     def _states(self) -> Iterable[Panel]:
+        groups = [self.settings.name(key) for key in _STATES]
         figures = []
-        for key in ("within", "across"):
-            rows = []
-            boxes = {model: self.found.figure("states", model, "boxes") or {} for model in self.found.models}
-            for finding in dict.fromkeys(name for found in boxes.values() for name in found):
-                for model, found in boxes.items():
-                    box = found.get(finding, {}).get(key)
-                    if box and box["n"]:
-                        rows.append({"label": self.settings.name(finding), "model": model, **box})
+        for model in self.found.models:
+            rows = [
+                {"label": self.settings.name(finding), "group": self.settings.name(key), **boxes[key]}
+                for finding, boxes in (self.found.figure("states", model, "boxes") or {}).items()
+                for key in _STATES
+                if boxes.get(key) and boxes[key]["n"]
+            ]
             if rows:
-                words = self.settings.figures[key]
-                low = share_domain([{"value": row["low"]} for row in rows], 0.0)
-                spec = self.plots.boxes(rows, title=words.x, domain=low)
-                figures.append(self._figure(key, spec, grid=_quantiles(rows)))
-        yield Panel(figures)
+                spec = self.plots.boxes(rows, groups, title=self.settings.figures["boxes"].x, domain=[-1, 1])
+                figures.append(Figure(key_of("boxes", model), "", "", spec, _quantiles(rows), model))
+        yield self._panel("boxes", figures, groups)
 
     def _dots(
         self,
@@ -307,6 +308,6 @@ class Drawing:
 
 def _quantiles(rows: Sequence[dict[str, Any]]) -> Grid:
     """Return the numbers of boxes."""
-    names = ("low", "q1", "median", "q3", "high")
-    header = ["finding", "model", "5 %", "25 %", "median", "75 %", "95 %"]
-    return Grid(header, [[row["label"], row["model"], *(three(row[name]) for name in names)] for row in rows])
+    names = ("low", "q1", "median", "q3", "high", "mean")
+    header = ["finding", "state", "5 %", "25 %", "median", "75 %", "95 %", "mean"]
+    return Grid(header, [[row["label"], row["group"], *(three(row[name]) for name in names)] for row in rows])

@@ -7,9 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from radgen.train.page.charts import Spec
-
-Rows = Sequence[Mapping[str, Any]]
+from radgen.train.page.canvas import Rows, Spec, distinct
 
 
 @dataclass(frozen=True)
@@ -90,11 +88,6 @@ def zero_domain(rows: Rows) -> list[float]:
     """Return a scale from zero to the next twentieth above all values."""
     most = max(float(row[key]) for row in rows for key in ("value", "high") if row.get(key) is not None)
     return [0.0, math.ceil(20 * most + 0.1) / 20]
-
-
-def distinct(rows: Rows, name: str) -> list[Any]:
-    """Return the values of a field, each once, in their order."""
-    return list(dict.fromkeys(row[name] for row in rows))
 
 
 def three(value: float | None) -> str:

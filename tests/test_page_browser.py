@@ -61,6 +61,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def opened(browser: Any, path: Path, width: int, **more: Any) -> Opened:
     context = browser.new_context(viewport={"width": width, "height": 900}, offline=True, **more)
+    context.set_default_timeout(120_000)  # a busy machine draws some thirty plots slowly
     page, said = context.new_page(), []
     page.on(
         "console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import resource
 import shutil
@@ -17,10 +18,12 @@ import pytest
 import torch
 import train_runs
 from dataset_runs import ROOT, dataset, one_line, radgen, rows_of
+from rich.console import Console
 
 from radgen.errors import RadgenError
 from radgen.train import checkpoints, trainer
 from radgen.train.losses import MixtureLoss
+from radgen.train.plan import print_plan
 from radgen.train.run import Order, train
 from radgen.train.settings import Rule
 
@@ -156,7 +159,7 @@ t.train(t.order(root, Path({out!r}), resume=True), print)
 """
 
 
-@pytest.mark.parametrize("where", ["step", "checkpoint"])
+@pytest.mark.parametrize("where", ["step", pytest.param("checkpoint", marks=pytest.mark.slow)])
 def test_killed_and_resumed_gives_the_same_weights(
     root: Path, whole: Path, tmp_path: Path, where: str
 ) -> None:
@@ -383,21 +386,35 @@ def test_the_rule_chooses() -> None:
 
 
 def test_dry_run_prints_the_mixture_and_trains_nothing(root: Path, tmp_path: Path) -> None:
-    """From the command line, without a GPU: the laptop preset, and a word about it."""
-    result = radgen(
-        "train", "--stage", root / "own.yaml", "--data", root / "data", "--out", tmp_path,
-        "--model", root / "tiny", "--dry-run", "--set", "lr=2e-5", "--config", root / "numbers.yaml",
-        cwd=tmp_path, HF_HUB_OFFLINE="1", CUDA_VISIBLE_DEVICES="",
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
-    assert "no GPU here: preset laptop" in result.stderr
-    shown = " ".join(result.stdout.split())
-    for words in ("270", "0.6000", "24 steps of 8 rows", "lr 2e-05", "expected time:", "tokens/s"):
-        assert words in shown, result.stdout
+    """Without a preset: the laptop's where there is no GPU, and a word about it."""
+    shown, said = io.StringIO(), list[str]()
+    given = order(root, tmp_path, preset=None, sets=("lr=2e-5",))
+    print_plan(given, Console(file=shown, width=110), said.append)
+    if not torch.cuda.is_available():
+        assert said[0] == "no GPU here: preset laptop (choose with --preset)"
+    text = " ".join(shown.getvalue().split())
+    for words in (
+        "contrasts/size triplet* 270 270 0.6000 3 0.35 24",
+        "pairs/size_pairs cosent* 180 180 0.4000 0.4 19",  # of two places a step, 0.8: 19.2 of 24 steps
+        "24 steps of 8 rows",
+        "lr 2e-05, cosine, warm-up 3%, weight decay 0.01, seed 42",
+        "tokens/s measured here",
+        "expected time:",
+    ):
+        assert words in text, shown.getvalue()
     assert not list(tmp_path.iterdir())
 
 
-def test_mistakes_on_the_command_line_are_one_line(root: Path, tmp_path: Path) -> None:
-    common = ("train", "--data", root / "data", "--out", tmp_path)
-    result = radgen(*common, "--stage", "7", cwd=tmp_path)
+def test_mistakes_are_found_before_anything_is_read(root: Path, tmp_path: Path) -> None:
+    with pytest.raises(RadgenError, match="--stage: unknown stage '7'; known: 1, 2, 3, "):
+        run(order(root, tmp_path, stage="7"))
+    with pytest.raises(RadgenError, match=r"--without radthougt: unknown .*; did you mean 'radthought'"):
+        run(order(root, tmp_path, stage="3", without=("radthougt",)))
+    with pytest.raises(RadgenError, match="unknown loss 'tripled'; did you mean 'triplet'"):
+        run(order(root, tmp_path, sets=("datasets.contrasts/size.loss=tripled",)))
+
+
+@pytest.mark.slow
+def test_a_mistake_on_the_command_line_is_one_line(tmp_path: Path) -> None:
+    result = radgen("train", "--stage", "7", "--data", tmp_path, "--out", tmp_path, cwd=tmp_path)
     assert one_line(result).startswith("--stage: unknown stage '7'; known: 1, 2, 3, ")

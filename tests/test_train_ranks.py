@@ -58,3 +58,25 @@ def test_ranks_hold_the_same_gradients(root: Path) -> None:
         (one, _), (two, _) = (torch.load(root / f"{encoder}-rank{r}.pt", weights_only=True) for r in (0, 1))
         for a, b in zip(one, two, strict=True):
             assert all(torch.equal(a[name], b[name]) for name in a)
+
+
+@pytest.mark.slow
+def test_torchrun_trains_and_says_everything_once(root: Path, tmp_path: Path) -> None:
+    """The command line on two ranks, verification included; then --force over what stands."""
+    stage = tmp_path / "own.yaml"
+    stage.write_text("datasets:\n  contrasts/size: {loss: triplet}\n  pairs/size_pairs: {loss: cosent}\n")
+    command = [
+        *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"),
+        *("-m", "radgen", "train", "--stage", str(stage), "--preset", "laptop"),
+        *("--model", str(root / "bert")),
+        *("--data", str(root / "data"), "--out", str(tmp_path / "out"), "--steps", "4", "--force"),
+        *("--set", "validation.evaluations=2"),
+    ]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path)}
+    environment["HF_HUB_OFFLINE"] = "1"
+    for _ in range(2):
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stderr.count("own, step 4 of 4: loss") == 1
+        assert done.stderr.count("step 4 chosen") + done.stderr.count("step 2 chosen") == 1
+        assert (tmp_path / "out" / "own" / "model" / "modules.json").is_file()

@@ -92,7 +92,7 @@ def test_packaged_files_have_no_key_twice() -> None:
 
 def test_set_reads_values_by_their_type() -> None:
     sets = ["lr=2e-5", "datasets.contrasts/size.weight=2", "grouping.form=false", "steps=7", "cap=null"]
-    settings = load_stage("2", "laptop", sets=sets).settings
+    settings = load_stage("2", "h100", sets=sets).settings
     assert (settings.lr, settings.steps, settings.cap, settings.grouping.form) == (2e-5, 7, None, False)
     assert settings.datasets["contrasts/size"].weight == 2
     assert settings.datasets["contrasts/size"].margin == 0.35

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -142,5 +143,6 @@ def quiet() -> None:
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     from transformers.utils import logging
 
+    warnings.filterwarnings("ignore", category=FutureWarning, module="accelerate")
     logging.disable_progress_bar()
     logging.set_verbosity_error()

@@ -76,6 +76,7 @@ def arguments(settings: StageSettings, steps: int, folder: Path, device: str) ->
         logging_steps=1,
         optim="adamw_torch_fused",  # on a CPU 4 times faster than the plain one
         logging_nan_inf_filter=False,
+        dataloader_drop_last=True,  # the steps are items: nothing is dropped; DDP asks for it
         disable_tqdm=True,
         report_to="none",
     )

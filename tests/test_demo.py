@@ -148,6 +148,18 @@ def test_a_model_that_is_not_there_ends_it_before_anything_is_made(tmp_path: Pat
     assert not (tmp_path / "demo").exists()
 
 
+def test_two_at_once_in_one_folder_are_refused(tmp_path: Path, small: Path) -> None:
+    fcntl = pytest.importorskip("fcntl", reason="no such locks on Windows")
+    out = tmp_path / "demo"
+    out.mkdir()
+    (out / RECORD).write_bytes(b'{"radgen": "demo", "seconds": {}}')
+    with (out / ".lock").open("wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(RadgenError, match="another radgen demo works in this folder now"):
+            run(out, load_demo([small]), "radgen demo", 1, print)
+    assert sorted(path.name for path in out.iterdir()) == [".lock", RECORD]
+
+
 def test_the_page_opens_where_there_is_a_screen(tmp_path: Path) -> None:
     seen, browser = tmp_path / "seen", tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {seen}\n')

@@ -13,7 +13,8 @@ import shutil
 import sys
 import time
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -62,7 +63,7 @@ def run(out: Path, settings: DemoSettings, command: str, workers: int, say: Say)
         say: takes a line for each step.
 
     Raises:
-        RadgenError: packages are missing, ``out`` holds something else, or a step fails.
+        RadgenError: packages are missing, ``out`` holds something else or is in use, or a step fails.
     """
     from radgen.train.encoder import model_path, require_training
     from radgen.train.page.render import plot_library
@@ -72,19 +73,20 @@ def run(out: Path, settings: DemoSettings, command: str, workers: int, say: Say)
     plot_library()  # what the last step needs is there, before the first one starts
     done = _record(out)
     steps = steps_of(out, settings, command, workers, say)
-    for number, step in enumerate(steps, 1):
-        name = f"step {number} of {len(steps)}, {step.title}"
-        if step.folder.name in done and all((step.folder / file).exists() for file in step.proof):
-            say(f"{name}: done before: {step.folder}")
-            continue
-        say(f"{name} …")
-        began = time.monotonic()
-        step.folder.mkdir(exist_ok=True)
-        step.work()
-        spent = time.monotonic() - began
-        done[step.folder.name] = round(spent, 1)
-        _write(out / RECORD, dump({"radgen": "demo", "seconds": done}))
-        say(f"{name}: {duration(spent)}: {step.folder}")
+    with _alone(out):
+        for number, step in enumerate(steps, 1):
+            name = f"step {number} of {len(steps)}, {step.title}"
+            if step.folder.name in done and all((step.folder / file).exists() for file in step.proof):
+                say(f"{name}: done before: {step.folder}")
+                continue
+            say(f"{name} …")
+            began = time.monotonic()
+            step.folder.mkdir(exist_ok=True)
+            step.work()
+            spent = time.monotonic() - began
+            done[step.folder.name] = round(spent, 1)
+            _write(out / RECORD, dump({"radgen": "demo", "seconds": done}))
+            say(f"{name}: {duration(spent)}: {step.folder}")
     return steps[-1].folder / "page.html"
 
 
@@ -256,6 +258,26 @@ def _record(out: Path) -> dict[str, float]:
         )
     _write(path, dump({"radgen": "demo", "seconds": {}}))
     return {}
+
+
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """Hold the folder for this process; the lock ends with the process, however it ends.
+
+    Raises:
+        RadgenError: another process holds it.
+    """
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        yield
+        return
+    with (out / ".lock").open("wb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RadgenError(f"{out}: another radgen demo works in this folder now") from None
+        yield
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -164,39 +164,56 @@ def label_jaccard_ndcg(
     discount = 1.0 / np.log2(np.arange(k) + 2)
     labels = entry_labels.astype(np.float32)
     sizes = labels.sum(axis=1)
-    scores = np.empty(len(queries), np.float64)
-    for rows, cosine in _blocks(queries, gallery, block, width=2 * len(entries)):
-        mine = query_labels[rows].astype(np.float32)
-        both = mine @ labels.T
-        either = mine.sum(axis=1)[:, None] + sizes - both
-        gains = np.where(either > 0, both / np.maximum(either, 1), 1.0)
-        best = -np.sort(-np.partition(gains, gains.shape[1] - k, axis=1)[:, -k:], axis=1)
-        ideal = best @ discount
-        for i, (row, gain) in enumerate(zip(cosine[:, entries], gains, strict=True)):
-            scores[rows.start + i] = _dcg(row, gain, discount) / ideal[i] if ideal[i] > 0 else np.nan
+    asked, which = np.unique(query_labels, axis=0, return_inverse=True)
+    best = np.array([_ideal(_jaccard(mine, labels, sizes), discount) for mine in asked.astype(np.float32)])
+    scores = np.full(len(queries), np.nan)
+    for rows, cosine in _blocks(queries, gallery, block):
+        for number, row in enumerate(cosine, rows.start):
+            ideal = best[which[number]]
+            if ideal > 0:
+                near, groups = _nearest(row[entries], k)
+                gains = _jaccard(query_labels[number].astype(np.float32), labels[near], sizes[near])
+                scores[number] = _dcg(gains, groups, discount) / ideal
     return scores
 
 
-def _dcg(cosine: NDArray[np.float32], gain: NDArray[np.float32], discount: Floats) -> float:
-    """Return DCG over the first ``len(discount)`` places; tied entries share their mean gain."""
+def _jaccard(mine: NDArray[np.float32], labels: NDArray[np.float32], sizes: NDArray[np.float32]) -> Floats:
+    """Return the Jaccard of one set of labels with each of many; 1 where both are empty."""
+    both = labels @ mine
+    either = mine.sum() + sizes - both
+    gains: Floats = np.where(either > 0, both / np.maximum(either, 1), 1.0).astype(np.float64)
+    return gains
+
+
+def _ideal(gains: Floats, discount: Floats) -> float:
     k = len(discount)
+    return float(-np.sort(-np.partition(gains, len(gains) - k)[-k:]) @ discount)
+
+
+def _nearest(cosine: NDArray[np.float32], k: int) -> tuple[Ints, list[int]]:
+    """Return the entries that may be among the first k, nearest first, and where groups of ties begin."""
     floor = np.partition(cosine, len(cosine) - k)[len(cosine) - k] - TIE
     near = np.flatnonzero(cosine >= floor)
     near = near[np.argsort(-cosine[near], kind="stable")]
     starts = np.flatnonzero(np.diff(cosine[near], prepend=np.float32(np.inf)) < -TIE)
+    return near, [*starts.tolist(), len(near)]
+
+
+def _dcg(gains: Floats, groups: list[int], discount: Floats) -> float:
+    """Return DCG over the first ``len(discount)`` places; tied entries share their mean gain."""
     total = 0.0
-    for start, end in pairwise([*starts, len(near)]):
-        if start >= k:
+    for start, end in pairwise(groups):
+        if start >= len(discount):
             break
-        total += float(gain[near[start:end]].mean()) * float(discount[start:end].sum())
+        total += float(gains[start:end].mean()) * float(discount[start:end].sum())
     return total
 
 
 def _blocks(
-    queries: Vectors, gallery: Vectors, block: int | None, width: int = 0
+    queries: Vectors, gallery: Vectors, block: int | None
 ) -> Iterator[tuple[slice, NDArray[np.float32]]]:
     """Yield the cosines of some queries at a time with the whole gallery."""
-    size = block or max(1, _BLOCK // max(1, len(gallery), width))
+    size = block or max(1, _BLOCK // max(1, len(gallery)))
     for start in range(0, len(queries), size):
         rows = slice(start, min(start + size, len(queries)))
         yield rows, queries[rows] @ gallery.T

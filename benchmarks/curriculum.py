@@ -59,8 +59,17 @@ def radgen(*words: str | Path) -> tuple[float, float]:
 
 def make_data(data: Path, reports: int, rows: int, holdout: str | None, *, stage1: bool) -> None:
     """Make what is missing: the collection, and what stage 1 takes from synthetic reports."""
-    if not (data / "collection.json").is_file():
-        radgen("collection", "--out", data, *(["--holdout", holdout] if holdout else []))
+    if holdout:
+        for folder, axis in (
+            ("size", "all"),
+            ("presence", "presence"),
+        ):  # a finding's other names are held out
+            if not (data / "contrasts" / folder).is_dir():
+                radgen("contrasts", "--axis", axis, "--out", data, "--holdout", holdout)
+        if not (data / "crossaxis").is_dir():
+            radgen("crossaxis", "--combination", "all", "--out", data, "--holdout", holdout)
+    elif not (data / "collection.json").is_file():
+        radgen("collection", "--out", data)
     if not stage1:
         return
     source, records = data / "synthetic.jsonl", data / "radthought" / "records"
@@ -223,6 +232,8 @@ def main() -> None:
         if "1" not in stages:  # nothing is made of reports then
             words += [word for family in ("radsim", "mined", "perturbation", "radthought")
                       for word in ("--without", family)]  # fmt: skip
+        if options.holdout:
+            words += ["--without", "contrasts/finding"]
         name = f"stage {stage}"
         costs[name] = radgen(*words)
         before = str(models / f"stage{stage}" / "model")

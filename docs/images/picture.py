@@ -11,7 +11,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-WIDTH, HEIGHT = 1280, 1500
+WIDTH, HEIGHT = 1280, 1330
 DRAWN = "[...document.querySelectorAll('.chart')].every(one => one.querySelector('svg.marks'))"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 

@@ -272,7 +272,7 @@ def _alone(out: Path) -> Iterator[None]:
     except ImportError:  # not on Windows
         yield
         return
-    with (out / ".lock").open("wb") as file:
+    with (out / ".lock").open("ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -8,11 +8,12 @@ RUN := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 WORKERS ?= auto
 PYTEST := $(RUN) $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: help run install dev test test-all llm-test bench lint wheel clean
+.PHONY: help run demo install dev test test-all llm-test bench lint wheel clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make run       a virtual environment, a light install, and a first dataset (laterality contrasts)"
+	@echo "make demo      from nothing to the page of an evaluation, in about ten minutes"
 	@echo "make test      a virtual environment, the whole install, and the tests"
 	@echo "make test-all  the slow tests too"
 	@echo "make llm-test  the endpoint tests against a small real server"
@@ -28,13 +29,20 @@ $(VENV)/.light: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e '.[dev,train,laptop]'
-	@touch $@ $(VENV)/.light
+	@touch $@ $(VENV)/.light $(VENV)/.laptop
 
 install: $(VENV)/.light
 dev: $(VENV)/.dev
 
+$(VENV)/.laptop: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[train,laptop]'
+	@touch $@ $(VENV)/.light
+
 run: $(VENV)/.light
 	$(BIN)/radgen contrasts --axis laterality
+
+demo: $(VENV)/.laptop
+	$(BIN)/radgen demo
 
 test: $(VENV)/.dev
 	$(PYTEST) -m "not slow"

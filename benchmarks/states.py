@@ -155,6 +155,20 @@ def table(
     return {label: values[0] for label, values in scores.items()}
 
 
+def assignment(
+    rules: RulesExtractor, pool: Pool, findings: Sequence[str], config: Mapping[str, Any]
+) -> Bools:
+    """Return which findings each sentence names; one without a codebook counts for another of its label."""
+    tags = list(dict.fromkeys(tag for rule in config["labels"].values() for tag in rule["findings"]))
+    every = keyword_assignment(rules, pool.texts, tags)
+    out = np.zeros((len(pool.texts), len(findings)), bool)
+    for rule in config["labels"].values():
+        there = [tag for tag in rule["findings"] if tag in findings]
+        for tag in rule["findings"] if there else ():
+            out[:, findings.index(tag if tag in there else there[0])] |= every[:, tags.index(tag)]
+    return out
+
+
 def zero_shot(
     models: Sequence[Encoder], data: Path, pool: Pool, config: Mapping[str, Any], test: set[str]
 ) -> None:
@@ -165,7 +179,7 @@ def zero_shot(
     made = read_states(data)
     findings = [tag for tag in made.findings if tag in tags]
     made = read_states(data, findings)
-    named = keyword_assignment(rules, pool.texts, findings)
+    named = assignment(rules, pool, findings, config)
     parts = {"all reports": np.ones(len(pool.ids), bool)}
     if test:
         parts["test reports"] = np.array([name in test for name in pool.ids])

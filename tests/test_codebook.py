@@ -77,8 +77,8 @@ def brute(book: Codebook, vector: Any, finding: int, assigned: bool | None) -> t
         score = present - absent
         return (PRESENT, present, score) if score >= by_state else (ABSENT, absent, score)
     none = nearest(book.unnamed)
-    score = present - max(absent, none)
-    if score >= as_present:
+    score = present - absent
+    if present - max(absent, none) >= as_present:
         return PRESENT, present, score
     if absent - max(present, none) >= as_absent:
         return ABSENT, absent, score

@@ -43,8 +43,8 @@ class Classified:
     Attributes:
         state: int8 (n, findings): 0 present, 1 absent, 2 nothing.
         similarity: float32 (n, findings), cosine of the nearest vector of that state; of either, for nothing.
-        score: float32 (n, findings): how much nearer "present" is than "absent", ``LOWEST`` where the
-            sentence is not assigned; without assignment, than "absent" and what names no finding.
+        score: float32 (n, findings): how much nearer "present" is than "absent", as MApLe compares them;
+            ``LOWEST`` where the sentence is not assigned by its keywords.
     """
 
     state: NDArray[np.int8]
@@ -88,9 +88,9 @@ def _batch(book: Codebook, vectors: Floats, assigned: NDArray[np.bool_] | None) 
     named, unnamed = book.similarities(vectors)
     present, absent = named[:, :, 0], named[:, :, 1]
     if assigned is None:
-        score = present - np.maximum(absent, unnamed[:, None])
+        score = present - absent
+        is_present = present - np.maximum(absent, unnamed[:, None]) >= book.thresholds[:, 1]
         against = absent - np.maximum(present, unnamed[:, None])
-        is_present = score >= book.thresholds[:, 1]
         is_absent = (against >= book.thresholds[:, 2]) & ~is_present
     else:
         score = np.where(assigned, present - absent, LOWEST)

@@ -26,7 +26,14 @@ from radgen.train.settings import DatasetSettings, StageSettings, load_stage
 
 def settings(**changes: object) -> StageSettings:
     base = load_stage("2", "laptop").settings
-    return base.model_copy(update={"batch": 8, "steps": 100, "cap": None, **changes})
+    fixed = {
+        "batch": 8,
+        "datasets_per_step": 1,
+        "grouping": base.grouping.model_copy(update={"rows_per_context": 2}),
+        "steps": 100,
+        "cap": None,
+    }
+    return base.model_copy(update={**fixed, **changes})
 
 
 def written(tmp_path: Path, name: str, rows: int) -> Rows:

@@ -223,16 +223,16 @@ def require_states(corpus: StateCorpus, options: StatesSettings, split: Split = 
             lacking.append(f"{tag} ({', '.join(short)})")
         else:
             good.append(tag)
-    if not corpus.members(ANY, UNNAMED, split):
-        raise DatasetError(
-            "no training sentence names none of the findings, and some are needed to tell them apart: give"
-            " more reports, fewer --findings, or add synthetic sentences with --synthetic"
-        )
     if lacking:
         rest = f"leave it out (--findings {','.join(good)}), " if good else ""
         raise DatasetError(
             f"too few phrasings of a state: {'; '.join(lacking)}; training needs {options.least} of each:"
             f" give more reports, {rest}or add synthetic sentences with --synthetic"
+        )
+    if not corpus.members(ANY, UNNAMED, split):
+        raise DatasetError(
+            "no training sentence names none of the findings, and some are needed to tell them apart: give"
+            " more reports, fewer --findings, or add synthetic sentences with --synthetic"
         )
 
 

@@ -6,6 +6,7 @@ Every mistake of the user ends in one line on stderr, ``radgen: …``, and exit 
 from __future__ import annotations
 
 import errno
+import os
 import sys
 from typing import Annotated, NoReturn
 
@@ -104,6 +105,8 @@ def _os_line(error: OSError) -> str:
 
 def main() -> None:
     """Run the command line and end the process: 0 done, 2 the user can mend it, 130 stopped by Ctrl-C."""
+    # Read when torch loads: OpenMP threads that spin while they wait take the cores from everybody else's work.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         code = app(prog_name="radgen", standalone_mode=False)
     except RadgenError as error:

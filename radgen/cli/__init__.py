@@ -105,7 +105,7 @@ def _os_line(error: OSError) -> str:
 
 def main() -> None:
     """Run the command line and end the process: 0 done, 2 the user can mend it, 130 stopped by Ctrl-C."""
-    # Read when torch loads: OpenMP threads that spin while they wait take the cores from everybody else's work.
+    # Read when torch loads: OpenMP threads that spin while they wait take the cores from other work.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         code = app(prog_name="radgen", standalone_mode=False)

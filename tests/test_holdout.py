@@ -75,3 +75,17 @@ def test_a_holdout_is_another_dataset(tmp_path: Path) -> None:
     dataset(tmp_path, "contrasts", "severity", 60)
     command = ["contrasts", "--axis", "severity", "--n", 60, "--out", ".", "--holdout", "states"]
     assert "--force" in radgen(*command, cwd=tmp_path).stderr
+
+
+def test_a_name_is_held_out_of_its_own_finding_alone(tmp_path: Path) -> None:
+    """Where "adenopathy" is held out of lymphadenopathy, "axillary adenopathy" names another finding."""
+    folder = dataset(tmp_path, "contrasts", "finding", 3000, holdout="phrasings")
+    held = orjson.loads((folder / "manifest.json").read_bytes())["holdout"]["terms"]
+    beside = [
+        row
+        for row in rows_of(folder, "train")
+        for term in held.get(row["anchor_state"]["finding"], ())
+        if f" {term} " in f" {row['negative'].lower().rstrip('.')} "
+    ]
+    assert beside  # so the check below is one that can fail
+    assert verify_folder(folder, ONTOLOGY).problems == []

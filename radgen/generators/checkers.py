@@ -164,10 +164,10 @@ class RowChecker:
             for frame in row["phrasings"]:
                 if frame in self.holdout.frames:
                     yield f"phrasings: '{frame}' is held out and stands in train"
-            terms = (self.holdout.terms or {}).get(state["finding"], frozenset())
-            for column in self.text_columns:
-                for term in terms:
-                    if _says(row[column], term, self.ontology, state["finding"]):
+            # A name is held out of its own finding: "adenopathy" may stand in "axillary adenopathy".
+            for column, stated in zip(self.text_columns, states, strict=True):
+                for term in (self.holdout.terms or {}).get(stated["finding"], frozenset()):
+                    if _says(row[column], term, self.ontology, stated["finding"]):
                         yield f"{column}: '{term}' is held out and stands in train"
             return
         context = {k: v for k, v in state.items() if k not in (*self.varying, "finding")}

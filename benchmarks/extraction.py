@@ -166,7 +166,7 @@ def speed(rules: RulesExtractor, texts: list[str]) -> None:
     pipeline = spacy.blank("en")
     pipeline.add_pipe("sentencizer")
     ruler = pipeline.add_pipe("entity_ruler", config={"phrase_matcher_attr": "LOWER"})
-    ruler.add_patterns([{"label": "FINDING", "pattern": phrase} for phrase in phrases])  # type: ignore[attr-defined]
+    ruler.add_patterns([{"label": "FINDING", "pattern": phrase} for phrase in phrases])  # type: ignore[attr-defined]  # add_pipe is typed as a bare callable
     pipeline.add_pipe("negex", config={"ent_types": ["FINDING"]})
     print(f"  {len(texts)} sentences, {len(set(texts))} distinct, {len(phrases)} phrases")
     ratios: dict[str, list[float]] = {}

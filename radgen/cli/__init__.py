@@ -113,7 +113,7 @@ def main() -> None:
         _fail(str(error))
     except _UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":
-            error.show()  # type: ignore[attr-defined]
+            error.show()  # type: ignore[attr-defined]  # only the base class is typed
             sys.exit(2)
         _fail(_usage_line(error))
     except typer.Abort:

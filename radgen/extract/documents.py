@@ -222,7 +222,7 @@ def _archive_rows(path: Path, source: Source) -> Iterator[Row]:
             with tarfile.open(fileobj=metered, mode="r|") as archive:
                 for member in archive:
                     # tarfile keeps every header: memory would grow without end
-                    archive.members = []  # type: ignore[attr-defined]
+                    archive.members = []  # type: ignore[attr-defined]  # not in the stubs
                     metered.expect(member.size)
                     row = _member(archive, member)
                     if row is None:

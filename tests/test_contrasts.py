@@ -157,13 +157,15 @@ SAID = {
     "right": r"\b(?:[Rr]ight|RUL\b|RML\b|RLL\b)",
     "bilateral": r"\b(?:[Bb]oth|[Bb]ilateral|[Bb]i(?:api|basi|basa))",
 }  # fmt: skip
+BOTH_SIDES = re.compile(r"\b(?:left and right|right and left)\b", re.IGNORECASE)
 
 
 def test_a_text_says_the_side_of_its_state_and_no_other(made: dict[str, Path]) -> None:
     for axis in ("laterality", "laterality_controlled", "severity"):
         for row in rows_of(made[axis]):
             for name in TEXTS[:3]:
-                found = {side for side, words in SAID.items() if re.search(words, row[name])}
+                text = BOTH_SIDES.sub("both", row[name])
+                found = {side for side, words in SAID.items() if re.search(words, text)}
                 side = row[f"{name}_state"].get("laterality")
                 assert found == ({side} if side else set()), row[name]
 

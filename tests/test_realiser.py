@@ -125,8 +125,8 @@ def sentences(state: dict[str, Any], number: int = 300) -> list[str]:
 SINGULAR = r"\b(?:is|has|measures|demonstrates|shows|appears|remains)\b"
 PLURAL = r"\b(?:are|have|measure|demonstrate|show|appear|remain|number)\b"
 SUBJECT = (
-    r"\b(?:radiographs?|film|views?|CT|images?|scan|study|imaging|lungs?|lobes?|zones?|bases|apices)\b"
-    r"[^,]*?\b(?:shows?|demonstrates?|reveals?|contains?)\b|note is made"
+    r"\b(?:radiographs?|film|views?|CT|images?|scan|study|examination|imaging|lungs?|lobes?|zones?|bases|apices)\b"
+    r"[^,]*?\b(?:shows?|demonstrates?|reveals?|contains?|is notable)\b|note is made"
 )
 
 

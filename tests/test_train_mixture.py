@@ -42,8 +42,8 @@ def written(tmp_path: Path, name: str, rows: int) -> Rows:
     return Rows(train_runs.write_rows(tmp_path / name / "train.jsonl", lines))  # type: ignore[arg-type]
 
 
-def part(rows: Rows, name: str, stage: StageSettings, **entry: Any) -> Part:
-    return part_of(name, rows, KINDS["triplet"], DatasetSettings(loss="triplet", **entry), stage)
+def part(source: Rows, name: str, stage: StageSettings, **entry: Any) -> Part:
+    return part_of(name, source, KINDS["triplet"], DatasetSettings(loss="triplet", **entry), stage)
 
 
 def test_expected_loss_is_the_sum_of_p_w_l(tmp_path: Path) -> None:
@@ -96,6 +96,17 @@ def test_several_datasets_a_step_differ_and_keep_their_shares(tmp_path: Path) ->
         # at most 4 · 0.343 = 1.37 of the largest a step, one of the others at most but for its rounding
         assert all(names.count(name) <= 2 for name in names)
         assert sum(len(segment.rows) for segment in mixture.batch(step).segments) == 8
+
+
+def test_a_dataset_may_have_its_own_number_of_rows(tmp_path: Path) -> None:
+    """Eight rows over two datasets are four each; the second takes seven."""
+    stage = settings(steps=7, datasets_per_step=2, batch=8)
+    one = part(written(tmp_path, "x/a", 50), "x/a", stage)
+    two = part(written(tmp_path, "x/b", 50), "x/b", stage, rows=7)
+    mixture = Mixture([one, two], stage)
+    for step in range(7):
+        counts = {segment.dataset: len(segment.rows) for segment in mixture.batch(step).segments}
+        assert counts == {"x/a": 4, "x/b": 7}
 
 
 def test_one_pass_over_the_capped_rows_where_no_steps_are_given(tmp_path: Path) -> None:

@@ -81,5 +81,6 @@ class Mixture:
         segments = []
         for number, turn in zip(self.order[step], self._turns[step], strict=True):
             part = self.parts[number]
-            segments.append(segment(part, part.take(int(turn), rows), place, part.rng(2, step)))
+            taken = part.take(int(turn), part.settings.rows or rows)
+            segments.append(segment(part, taken, place, part.rng(2, step)))
         return Batch(list(place), segments, self.settings.tokens_at(step / self.steps))

@@ -54,10 +54,16 @@ def _tokens_by_characters(mixture: Mixture) -> float:
 
 
 def _table(title: str, mixture: Mixture) -> Table:
-    table = Table(title=title, box=None, caption="*: formed in contexts, beyond the rows as written")
+    table = Table(
+        title=title,
+        box=None,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        caption="p: how often it is drawn; w: weight of its loss; *: more rows are formed in its contexts",
+    )
     table.add_column("dataset", no_wrap=True)
     table.add_column("loss", no_wrap=True)
-    for name in ("rows", "used", "p", "weight", "margin", "steps"):
+    for name in ("rows", "used", "p", "w", "margin", "steps"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in mixture_rows(mixture):
         table.add_row(
@@ -65,7 +71,7 @@ def _table(title: str, mixture: Mixture) -> Table:
             row["loss"] + ("*" if row["formed"] else ""),
             f"{row['rows']:,}",
             f"{row['used']:,}",
-            f"{row['probability']:.4f}",
+            f"{row['probability']:.1%}",
             f"{row['weight']:g}",
             "" if row["margin"] is None else f"{row['margin']:g}",
             f"{row['steps']:,}",

@@ -128,7 +128,7 @@ def mixture_rows(mixture: Mixture) -> list[dict[str, Any]]:
     for part, probability in zip(mixture.parts, mixture.probabilities, strict=True):
         entry = part.settings
         default = mixture.settings.losses.get(entry.loss, {}).get("margin")
-        margin = entry.margin if entry.margin is not None else default
+        margin = default if default is None or entry.margin is None else entry.margin
         found.append(
             {
                 "dataset": part.name,

@@ -32,6 +32,8 @@ class DatasetSettings(Strict):
         cap: at most so many rows count and are used.
         share: factor on its capped rows where its probability is worked out (ours).
         margin: of the triplet loss; the stage's where absent.
+        rows: rows of one batch of it; absent, the step's shared out over its datasets (ours). A loss whose
+            negatives are the batch's other rows needs many.
     """
 
     loss: str
@@ -39,6 +41,7 @@ class DatasetSettings(Strict):
     cap: Count | None = None
     share: Positive = 1.0
     margin: Annotated[float, Field(ge=0, le=2)] | None = None
+    rows: Count | None = None
 
 
 class Length(Strict):

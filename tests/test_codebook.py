@@ -277,6 +277,15 @@ def test_errors_of_findings_say_what_to_do(tmp_path: Path) -> None:
         require_sentences(data(), 3)
     with pytest.raises(RadgenError, match=r"no sentences by state here; make them with radgen states --out"):
         read_states(tmp_path)
+    for name in ("sentences", "others"):
+        manifest = {"family": "states", "constants": {"findings": ["pneumothorax", "nodule"]}, "files": {}}
+        (tmp_path / "states" / name).mkdir(parents=True)
+        (tmp_path / "states" / name / "manifest.json").write_bytes(orjson.dumps(manifest))
+    with pytest.raises(
+        RadgenError,
+        match=r"--findings: .*did you mean 'pneumothorax'\?.* radgen states --findings pneumothorx",
+    ):
+        read_states(tmp_path, ["nodule", "pneumothorx"])
 
 
 # --- reports --------------------------------------------------------------------------------------

@@ -251,6 +251,14 @@ def test_the_same_command_gives_the_same_bytes_and_nothing_is_overwritten(
     assert (other.folder / "train.jsonl").read_bytes() != (second.folder / "train.jsonl").read_bytes()
 
 
+@pytest.mark.parametrize("level", ["sentence", "impression"])
+def test_truth_is_of_findings_sections_only(reports: Path, tmp_path: Path, level: str) -> None:
+    order = ReportOrder(reports, 20, truth=True)
+    with pytest.raises(DatasetError, match=rf"--truth with --level {level}: .*take --level findings"):
+        make_pairs(order, level, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_more_pairs_than_there_are_is_an_error(reports: Path, tmp_path: Path) -> None:
     few = tmp_path / "few.jsonl"
     few.write_bytes(b"".join(reports.read_bytes().splitlines(keepends=True)[:30]))

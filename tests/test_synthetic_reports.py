@@ -18,8 +18,9 @@ from scipy.stats import spearmanr
 from radgen.errors import OntologyError, RadgenError
 from radgen.extract.readers import REPORT_COLUMNS, Report, open_reports
 from radgen.extract.rules import default_extractor
+from radgen.generators.check import check_sections
 from radgen.generators.report_rules import Rules
-from radgen.generators.report_settings import check_reports, load_settings
+from radgen.generators.report_settings import load_settings
 from radgen.generators.reports import SyntheticReports, synthetic_reports
 from radgen.ontology import Finding
 from radgen.ontology.load import load_ontology
@@ -301,7 +302,26 @@ def test_mistakes_in_the_users_file(tmp_path: Path, text: str, said: str) -> Non
     with pytest.raises((OntologyError, RadgenError)) as caught:
         SyntheticReports(load_ontology([file]))
     assert said in str(caught.value)
-    assert "frames" in text or check_reports(file) == str(caught.value).splitlines()
+    assert "frames" in text or check_sections(file) == str(caught.value).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("radthought:\n  groups:\n    background: [pneumothorx]\n", "did you mean 'pneumothorax'?"),
+        ("radthought:\n  phrase: {}\n", "mine.yaml:2: phrase: "),
+        (
+            "radthought:\n  patterns: {normal_whole: {texts: ['No {A}.', 'No {none}.', 'As normal.']}}\n",
+            "'As normal.': does not name A",
+        ),
+        ("states:\n  synthetic: {reports: none}\n", "mine.yaml:2: synthetic.reports: "),
+    ],
+)
+def test_the_other_sections_are_checked_too(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(text)
+    (problem,) = check_sections(file)
+    assert said in problem
 
 
 def test_ontology_check_reports_every_mistake_of_the_section(tmp_path: Path) -> None:

@@ -57,10 +57,10 @@ def ontology_check(
     """Check your own YAML file; every mistake with its line, what was expected and the nearest right name."""
     from radgen.errors import OntologyError
     from radgen.extract.cues import check_lexicon
-    from radgen.generators.report_settings import check_reports
+    from radgen.generators.check import check_sections
     from radgen.templates.check import check_file
 
-    problems = [*check_file(file), *check_reports(file), *check_lexicon(file)]
+    problems = [*check_file(file), *check_sections(file), *check_lexicon(file)]
     if problems:
         count = f"{len(problems)} mistake{'s' if len(problems) > 1 else ''} in {file}"
         raise OntologyError([*problems, count])

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
 from radgen.errors import OntologyError, unknown
-from radgen.ontology.load import Ontology, load_ontology, packaged
+from radgen.ontology.load import Ontology, packaged
 from radgen.ontology.schema import Modality, Strict
-from radgen.yamlfile import Loc, Source, merge, read_yaml, validate, where
+from radgen.yamlfile import Loc, Source, merge, validate, where
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Weight = Annotated[float, Field(ge=0)]
@@ -265,26 +263,6 @@ def load_settings(ontology: Ontology) -> Settings:
     if problems:
         raise OntologyError(problems)
     return settings
-
-
-def check_reports(path: Path) -> list[str]:
-    """Return a line for every mistake in the section ``reports`` of a user's file.
-
-    Mistakes of other sections are not reported here; findings that the file adds are known if it has none.
-    """
-    try:
-        ontology = load_ontology([path])
-    except OntologyError:
-        try:
-            source = read_yaml(path, careful=False)
-        except OntologyError:
-            return []  # not YAML: reported by whoever checks the rest
-        ontology = dataclasses.replace(load_ontology(), user_sources=(source,))
-    try:
-        load_settings(ontology)
-    except OntologyError as error:
-        return error.problems
-    return []
 
 
 class _Inside(Source):

@@ -99,6 +99,11 @@ def make_pairs(
     """
     if level not in PAIR_LEVELS:
         raise DatasetError(unknown("--level", level, PAIR_LEVELS))
+    if order.truth and level != "findings":
+        raise DatasetError(
+            f"--truth with --level {level}: the truth of a synthetic report is that of its findings section "
+            "as a whole; take --level findings, or leave --truth out: the rules read the texts"
+        )
     policy, sources, options = order.policy(), order.digests(), settings().pairs
     spec = Spec(
         family="radsim",

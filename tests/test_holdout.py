@@ -8,6 +8,7 @@ import orjson
 import pytest
 from dataset_runs import SPLITS, dataset, radgen, rows_of
 
+from radgen.generators.checkers import says
 from radgen.generators.verify import verify_folder
 from radgen.ontology.load import load_ontology
 
@@ -89,3 +90,17 @@ def test_a_name_is_held_out_of_its_own_finding_alone(tmp_path: Path) -> None:
     ]
     assert beside  # so the check below is one that can fail
     assert verify_folder(folder, ONTOLOGY).problems == []
+
+
+@pytest.mark.parametrize(
+    ("text", "term", "said"),
+    [
+        ("A left lung nodule is seen.", "lung nodule", True),
+        ("Left lung: nodule with calcific density.", "lung nodule", False),
+        ("Left lung: nodule with calcific density.", "nodule", True),
+        ("Left lung: lung nodule.", "lung nodule", True),
+        ("A left lung nodule is seen.", "nodule", False),  # within a longer name
+    ],
+)
+def test_a_heading_is_no_part_of_a_name(text: str, term: str, said: bool) -> None:
+    assert says(text, term, ONTOLOGY, "pulmonary_nodule") is said

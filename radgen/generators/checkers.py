@@ -167,7 +167,7 @@ class RowChecker:
             # A name is held out of its own finding: "adenopathy" may stand in "axillary adenopathy".
             for column, stated in zip(self.text_columns, states, strict=True):
                 for term in (self.holdout.terms or {}).get(stated["finding"], frozenset()):
-                    if _says(row[column], term, self.ontology, stated["finding"]):
+                    if says(row[column], term, self.ontology, stated["finding"]):
                         yield f"{column}: '{term}' is held out and stands in train"
             return
         context = {k: v for k, v in state.items() if k not in (*self.varying, "finding")}
@@ -175,9 +175,10 @@ class RowChecker:
             yield f"the {self.holdout.kind[:-1]} is held out and stands in train"
 
 
-def _says(text: str, term: str, ontology: Ontology, finding: str) -> bool:
+def says(text: str, term: str, ontology: Ontology, finding: str) -> bool:
     """Whether a text names a finding by this term and by no longer one that contains it."""
-    low = f" {' '.join(words_of(text))} "
+    # "Left lung: nodule" has a heading before the name "nodule", it does not say "lung nodule".
+    low = " : ".join(f" {' '.join(words_of(part))} " for part in text.split(":"))
     forms = {}
     for candidate in ontology.findings[finding].terms:
         for form in filter(None, (candidate.text, candidate.plural)):

@@ -28,7 +28,7 @@ ROWS = 560  # an axis: with three texts a row, over 20,000 sentences together
 # --- English ---
 
 NUMBERS = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
-SEVERAL = "multiple several numerous many innumerable countless"
+SEVERAL = "multiple several numerous many innumerable countless various few myriad uncountable"
 #: The noun phrase ends before these words.
 STOPS = {
     "in",
@@ -67,6 +67,12 @@ STOPS = {
     "visualized",
     "demonstrated",
     "evident",
+    "visible",
+    "appreciated",
+    "observed",
+    "shown",
+    "affecting",
+    "involving",
     "bilaterally",
     "since",
     "from",
@@ -183,7 +189,9 @@ def english_problems(text: str) -> list[str]:
 def number_problems(text: str) -> list[str]:
     """Name each noun phrase or verb that disagrees in number."""
     out = []
-    plain = re.sub(r"\b([Aa]) (?:few|handful of|small number of|total of)\b", "several", text)
+    counted = r"\b([Aa]) (?:few|handful of|small number of|number of|total of|myriad of)\b"
+    plain = re.sub(counted, "several", text)
+    plain = re.sub(r"\b([Nn])ewly (?:seen|identified)\b", r"\1ew", plain)
     plain = plain.replace("A several", "several").replace("too numerous to count", "numerous")
     words = plain.split(" ")
     for place, word in enumerate(words):
@@ -245,45 +253,62 @@ def number_problems(text: str) -> list[str]:
 
 # --- what a sentence states, read by a small list of words ---
 
+EXCLUDES = (
+    r"(?:cannot|not|difficult to|unable to)(?: be)?(?: (?:entirely|completely|fully|definitely))?"
+    r"(?: exclude\w*| ruled? out)"
+)
 SAYS: dict[str, dict[str, str]] = {
     "severity": {
-        "trace": r"minimal|trace|tiny|very mild|very slight|very small",
-        "mild": r"mild|slight|small(?! number)|small-volume",
-        "moderate": r"moderate|moderately sized|moderate-sized|moderate-volume",
-        "severe": r"severe|marked|extensive|pronounced|large|massive|large-volume",
+        "trace": r"minimal|trace|tiny|very mild|very slight|very small|trivial|minuscule|barely perceptible",
+        "mild": r"mild|slight|small(?! number)|small-volume|small-sized|smallish|minor",
+        "moderate": r"moderate|moderately sized|moderate-sized|moderate-volume|medium-sized"
+        r"|medium size|mid-sized",
+        "severe": r"severe|marked|(?<!more )(?<!less )extensive|pronounced|large|massive"
+        r"|large-volume|advanced|profound"
+        r"|gross|sizable|huge",
     },
     "temporal_change": {
-        "new": r"new|newly|interval (?:development|appearance)|development of|ha(?:s|ve) developed",
+        "new": r"new|newly|interval (?:development|appearance|occurrence)|development of|ha(?:s"
+        r"|ve) (?:developed|appeared)"
+        r"|not seen previously|not present on the prior study",
         "increased": r"increas\w+|worse\w*|enlarging|ha(?:s|ve) enlarged|interval enlarge\w+|progress\w+"
-        r"|growing|grown|interval growth|larger",
-        "decreased": r"decreas\w+|improv\w+|shrinking|smaller",
+        r"|growing|grown|interval growth|larger|bigger|more extensive",
+        "decreased": r"decreas\w+|improv\w+|shrinking|smaller|reduction|reduced since|diminish\w+"
+        r"|regress\w+|less extensive",
         "stable": r"stable|unchanged|no (?:\w+ )?change|not (?:significantly )?changed"
-        r"|without (?:significant|interval) change",
-        "resolved": r"resolved|resolution|no longer|cleared",
+        r"|without (?:significant|interval) change|static|unaltered|persist\w*|similar",
+        "resolved": r"resolved|resolution|no longer|cleared|clearing|disappear\w+",
     },
     "density": {
-        "ground_glass": r"ground[- ]?glass",
+        "ground_glass": r"ground[- ]?glass|non-?solid",
         "part_solid": r"part[- ]solid|partly solid|partially solid",
-        "solid": r"solid",
+        "solid": r"solid|soft tissue density",
         "calcified": r"calcified|calcific",
     },
     "margin": {
-        "smooth": r"smooth\w*|smooth-\w+",
+        "smooth": r"smooth\w*|smooth-\w+|well-(?:defined|circumscribed|marginated)|sharply marginated"
+        r"|sharp margins",
         "lobulated": r"lobulated|lobular",
-        "ill_defined": r"ill[- ]defined|poorly defined|indistinct",
-        "spiculated": r"spiculat\w+",
+        "ill_defined": r"ill[- ]defined|poorly defined|indistinct|ill-marginated|poorly marginated"
+        r"|fuzzy|blurred|hazy",
+        "spiculated": r"spiculat\w+|spicular",
     },
     "distribution": {
-        "focal": r"focal|localized",
-        "multifocal": r"multi-?focal|scattered",
-        "diffuse": r"diffuse|widespread|generalized",
+        "focal": r"focal|localized|unifocal",
+        "multifocal": r"multi-?focal|scattered|multicentric|multiple foci",
+        "diffuse": r"diffuse|widespread|generalized|pervasive|widely distributed",
     },
     "certainty": {
-        "cannot_exclude": r"(?:cannot|not|difficult to|unable to)(?: be)?(?: entirely)?"
-        r"(?: exclude\w*| ruled? out)",
-        "possible": r"possibl[ey]|questionable|questioned|question of|may|might|could",
-        "probable": r"probabl[ey]|likely|suspected|favor",
-        "definite": r"definite(?:ly)?|unequivocal(?:ly)?|clearly|diagnostic",
+        "cannot_exclude": EXCLUDES,
+        "possible": r"possibl[ey]|questionable|questioned|question of|may|might|could|can"
+        r"|consider(?:ed|ation)?"
+        r"|possibility of"
+        r"|potential(?:ly)?|equivocal|perhaps|suggested",
+        "probable": r"probabl[ey]|likely|suspected|favor(?:ed)?|presum\w+|suggest|suggestive|consistent with"
+        r"|compatible with|suspicious for|concerning for",
+        "definite": r"definite(?:ly)?|unequivocal(?:ly)?|clearly|diagnostic|definitive(?:ly)?"
+        r"|confirmed|obvious"
+        r"|certain(?:ly)?|unmistakabl[ey]|undoubtedly|pathognomonic",
     },
     "side": {
         "left": r"left(?:-sided)?|LUL|LLL",
@@ -307,8 +332,11 @@ SAYS: dict[str, dict[str, str]] = {
 #: What holds the word of another level, and is taken away before that one is looked for.
 FIRST = {
     "severity": [("trace", r"very (?:mild|slight|small)")],
-    "density": [("part_solid", r"part[- ]solid|partly solid|partially solid")],
+    "density": [("part_solid", r"part(?:[- ]|ly |ially )solid|semi-?solid|mixed ground-glass and solid")],
     "distribution": [("multifocal", r"multi-?focal")],
+    "temporal_change": [("decreased", r"partial(?:ly)? (?:resol\w+|clear\w+)|resolving")],
+    "certainty": [("cannot_exclude", rf"(?:could |does )?{EXCLUDES}")],
+    "side": [("bilateral", r"left and right|right and left")],
 }
 
 
@@ -510,7 +538,8 @@ def test_what_is_measured_is_counted_and_what_is_sided_takes_a_place() -> None:
             if {"laterality", "location"} & set(entry.axes) and re.search(r" (?:of|in) ", term.text):
                 problems.append(f"{tag}: '{term.text}' in the left …?")
             if "severity" in entry.axes and re.match(
-                r"(?:enlarged|dilated|widened|thickened|elevated|raised|tortuous|atrophic|distended|fractured|ectatic|prominent)\b",
+                r"(?:enlarged|dilated|widened|thickened|elevated|raised|tortuous|atrophic|distended"
+        r"|fractured|ectatic|prominent)\b",
                 term.text,
             ):
                 problems.append(f"{tag}: a mild '{term.text}'?")

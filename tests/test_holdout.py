@@ -80,7 +80,7 @@ def test_a_holdout_is_another_dataset(tmp_path: Path) -> None:
 
 def test_a_name_is_held_out_of_its_own_finding_alone(tmp_path: Path) -> None:
     """Where "adenopathy" is held out of lymphadenopathy, "axillary adenopathy" names another finding."""
-    folder = dataset(tmp_path, "contrasts", "finding", 3000, holdout="phrasings")
+    folder = dataset(tmp_path, "contrasts", "finding", 10000, holdout="phrasings")
     held = orjson.loads((folder / "manifest.json").read_bytes())["holdout"]["terms"]
     beside = [
         row

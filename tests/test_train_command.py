@@ -394,8 +394,8 @@ def test_dry_run_prints_the_mixture_and_trains_nothing(root: Path, tmp_path: Pat
         assert said[0] == "no GPU here: preset laptop (choose with --preset)"
     text = " ".join(shown.getvalue().split())
     for words in (
-        "contrasts/size triplet* 270 270 0.6000 3 0.35 24",
-        "pairs/size_pairs cosent* 180 180 0.4000 0.4 19",  # of two places a step, 0.8: 19.2 of 24 steps
+        "contrasts/size triplet* 270 270 60.0% 3 0.35 24",
+        "pairs/size_pairs cosent* 180 180 40.0% 0.4 19",  # of two places a step, 0.8: 19.2 of 24 steps
         "24 steps of 8 rows",
         "lr 2e-05, cosine, warm-up 3%, weight decay 0.01, seed 42",
         "tokens/s measured here",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from transformers import TrainerCallback
 
 from radgen.train.encoder import load_encoder
@@ -68,3 +69,6 @@ if __name__ == "__main__":
     for encoder in sys.argv[2:]:
         found = gradients(root, encoder, root / f"two-{encoder}")
         torch.save(found, root / f"{encoder}-rank{rank_and_ranks()[0]}.pt")
+    if dist.is_initialized():  # a rank that ends with its process group open may abort
+        dist.barrier()
+        dist.destroy_process_group()

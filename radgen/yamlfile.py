@@ -43,6 +43,23 @@ class Source:
         return 0, 1
 
 
+@dataclass
+class Section(Source):
+    """A user's file, asked for lines by paths inside one of its top-level sections."""
+
+    section: str = ""
+
+    @classmethod
+    def of(cls, source: Source, section: str) -> Section:
+        """Return the file with its lines asked for inside a section."""
+        return cls(source.name, source.text, source.data, section=section)
+
+    def line(self, loc: Loc) -> tuple[int, int]:
+        """Return (length of the longest prefix of ``loc`` that the section holds, its line)."""
+        length, line = super().line((self.section, *loc))
+        return length - 1, line
+
+
 def _mark(node: Any, loc: Loc, marks: dict[Loc, int]) -> None:
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:

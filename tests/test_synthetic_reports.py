@@ -324,6 +324,14 @@ def test_the_other_sections_are_checked_too(tmp_path: Path, text: str, said: str
     assert said in problem
 
 
+def test_mistakes_of_other_sections_are_not_reported_twice(tmp_path: Path) -> None:
+    """``words`` is the templates' to check; the rules of RadThought, which say words too, say nothing of it."""
+    file = tmp_path / "mine.yaml"
+    file.write_text("words: 3\nradthought:\n  groups: {}\nstates:\n  synthetic: {reports: none}\n")
+    (problem,) = check_sections(file)
+    assert "mine.yaml:5: synthetic.reports: " in problem
+
+
 def test_ontology_check_reports_every_mistake_of_the_section(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text("words: 3\nreports:\n  normal_share: 2\n  again_shar: 0.1\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -12,10 +11,10 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from radgen.errors import OntologyError, unknown
-from radgen.ontology import Ontology, load_ontology
+from radgen.ontology import Ontology
 from radgen.ontology.finding import Finding
-from radgen.ontology.load import packaged
-from radgen.yamlfile import Source, read_yaml, validate, where
+from radgen.ontology.load import ontology_of_section, packaged
+from radgen.yamlfile import Source, validate, where
 
 Texts = list[str]
 Loc = tuple[str | int, ...]
@@ -173,14 +172,9 @@ def check_lexicon(path: Path) -> list[str]:
 
     Mistakes of other sections are not reported here; findings that the file adds are known if it has none.
     """
-    try:
-        ontology = load_ontology([path])
-    except OntologyError:
-        try:
-            source = read_yaml(path, careful=False)
-        except OntologyError:
-            return []  # not YAML: reported by whoever checks the rest
-        ontology = dataclasses.replace(load_ontology(), user_sources=(source,))
+    ontology = ontology_of_section(path, "lexicon")
+    if ontology is None:
+        return []
     try:
         load_cues(ontology)
     except OntologyError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,8 +10,7 @@ from radgen.generators import report_settings
 from radgen.generators.radthought.hierarchy import Hierarchy
 from radgen.generators.radthought.settings import load_rules
 from radgen.generators.states import settings as states_settings
-from radgen.ontology.load import Ontology, load_ontology
-from radgen.yamlfile import read_yaml
+from radgen.ontology.load import Ontology, ontology_of_section
 
 
 def check_sections(path: Path) -> list[str]:
@@ -20,23 +18,10 @@ def check_sections(path: Path) -> list[str]:
 
     Mistakes of other sections are not reported here; findings that the file adds are known if it has none.
     """
-    try:
-        ontology = load_ontology([path])
-    except OntologyError:
-        try:
-            source = read_yaml(path, careful=False)
-        except OntologyError:
-            return []  # not YAML: reported by whoever checks the rest
-        ontology = dataclasses.replace(load_ontology(), user_sources=(source,))
-    readers: dict[str, Callable[[Ontology], object]] = {
-        "reports": report_settings.load_settings,
-        "radthought": _rules,
-        "states": states_settings.load_settings,
-    }
-    given = {name for source in ontology.user_sources for name in source.data}
     problems: list[str] = []
-    for name, read in readers.items():
-        if name not in given:
+    for section, read in _READERS.items():
+        ontology = ontology_of_section(path, section)
+        if ontology is None:
             continue
         try:
             read(ontology)
@@ -50,3 +35,10 @@ def check_sections(path: Path) -> list[str]:
 def _rules(ontology: Ontology) -> None:
     load_rules(ontology)  # shape and names, every mistake with its line
     Hierarchy(ontology)  # conditions and texts
+
+
+_READERS: dict[str, Callable[[Ontology], object]] = {
+    "reports": report_settings.load_settings,
+    "radthought": _rules,
+    "states": states_settings.load_settings,
+}

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 from radgen.errors import OntologyError, unknown
 from radgen.ontology.load import Ontology, packaged
 from radgen.ontology.schema import Modality, Strict
-from radgen.yamlfile import Loc, Source, merge, validate, where
+from radgen.yamlfile import Loc, Section, merge, validate, where
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Weight = Annotated[float, Field(ge=0)]
@@ -253,7 +253,7 @@ def load_settings(ontology: Ontology) -> Settings:
     for user in ontology.user_sources:
         if "reports" in user.data:
             data = merge(data, user.data["reports"])
-            every.append(_Inside(user.name, user.text, user.data))
+            every.append(Section.of(user, "reports"))
     settings = validate(Settings, data, every)
     problems = [
         f"{where(every, loc)}: {'.'.join(map(str, loc))}: {unknown(what, name, known)}"
@@ -263,14 +263,6 @@ def load_settings(ontology: Ontology) -> Settings:
     if problems:
         raise OntologyError(problems)
     return settings
-
-
-class _Inside(Source):
-    """A user's file, asked for lines by paths inside its section ``reports``."""
-
-    def line(self, loc: Loc) -> tuple[int, int]:
-        length, line = super().line(("reports", *loc))
-        return length - 1, line
 
 
 def _names(settings: Settings, ontology: Ontology) -> Iterator[tuple[Loc, str, str, Any]]:

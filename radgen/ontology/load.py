@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -217,6 +217,26 @@ def load_ontology(paths: Sequence[str | Path] = ()) -> Ontology:
             before, after = users[:index], users[index + 1 :]
             problems.update(every_problem(source, partial(_build_among, before, after)))
         raise OntologyError(sorted(problems, key=place)) from None
+
+
+def ontology_of_section(path: str | Path, section: str) -> Ontology | None:
+    """Return the ontology with nothing but one section of a user's file beside it, to check that section.
+
+    What the file itself adds is known if its own part has no mistakes, else the packaged ontology is all
+    there is. None: the file is no YAML or has no such section.
+    """
+    try:
+        source = read_yaml(Path(path), careful=False)
+    except OntologyError:
+        return None
+    if section not in source.data:
+        return None
+    try:
+        ontology = load_ontology([path])
+    except OntologyError:
+        ontology = load_ontology()
+    only = replace(source, data={section: source.data[section]})
+    return replace(ontology, user_sources=(only,))
 
 
 #: Ontologies with users' files by the names and texts of the files: the same files give the same object.

@@ -17,7 +17,7 @@ from radgen.errors import OntologyError, unknown
 from radgen.generators.radthought.record import Level
 from radgen.ontology.load import Ontology, packaged
 from radgen.ontology.schema import Strict
-from radgen.yamlfile import Loc, Source, merge, validate, where
+from radgen.yamlfile import Loc, Section, Source, merge, validate, where
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Points = Annotated[float, Field(ge=0, le=200)]
@@ -152,7 +152,7 @@ def load_rules(ontology: Ontology) -> RadThoughtFile:
     for user in ontology.user_sources:
         if "radthought" in user.data:
             data = merge(data, user.data["radthought"])
-            every.append(_Inside(user.name, user.text, user.data))
+            every.append(Section.of(user, "radthought"))
     rules = validate(RadThoughtFile, data, every)
     problems = [
         f"{where(every, loc)}: {'.'.join(map(str, loc))}: {unknown(what, name, known)}"
@@ -175,14 +175,6 @@ def abouts(ontology: Ontology) -> frozenset[str]:
     return frozenset(pattern.about for pattern in load_rules(ontology).patterns.values()) - {"tag"} | set(
         ontology.findings
     )
-
-
-class _Inside(Source):
-    """A user's file, asked for lines by paths inside its section ``radthought``."""
-
-    def line(self, loc: Loc) -> tuple[int, int]:
-        length, line = super().line(("radthought", *loc))
-        return length - 1, line
 
 
 def _names(rules: RadThoughtFile, ontology: Ontology) -> Iterator[tuple[Loc, str, str, Any]]:

@@ -11,7 +11,7 @@ from radgen.errors import DatasetError, unknown
 from radgen.generators.splits import Split
 from radgen.ontology.load import Ontology, packaged
 from radgen.ontology.schema import Strict
-from radgen.yamlfile import Loc, Source, merge, validate
+from radgen.yamlfile import Section, merge, validate
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
@@ -67,7 +67,7 @@ def load_settings(ontology: Ontology) -> StatesSettings:
     for user in ontology.user_sources:
         if "states" in user.data:
             data = merge(data, user.data["states"])
-            every.append(_Inside(user.name, user.text, user.data))
+            every.append(Section.of(user, "states"))
     return validate(StatesSettings, data, every)
 
 
@@ -107,11 +107,3 @@ def _tag(name: str, ontology: Ontology) -> str | None:
         if any(term.text.lower() == words for term in entry.terms)
     ]
     return named[0] if len(named) == 1 else None
-
-
-class _Inside(Source):
-    """A user's file, asked for lines by paths inside its section ``states``."""
-
-    def line(self, loc: Loc) -> tuple[int, int]:
-        length, line = super().line(("states", *loc))
-        return length - 1, line

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from transformers import TrainerCallback
 
 from radgen.train.encoder import load_encoder
@@ -18,6 +17,7 @@ from radgen.train.losses import kind_of
 from radgen.train.mixture import Mixture
 from radgen.train.parts import part_of
 from radgen.train.rows import Rows
+from radgen.train.run import close_ranks
 from radgen.train.session import prepared
 from radgen.train.settings import load_stage
 from radgen.train.trainer import StageTrainer, rank_and_ranks
@@ -69,6 +69,4 @@ if __name__ == "__main__":
     for encoder in sys.argv[2:]:
         found = gradients(root, encoder, root / f"two-{encoder}")
         torch.save(found, root / f"{encoder}-rank{rank_and_ranks()[0]}.pt")
-    if dist.is_initialized():  # a rank that ends with its process group open may abort
-        dist.barrier()
-        dist.destroy_process_group()
+    close_ranks()

@@ -64,7 +64,7 @@ def train(
 
     Several GPUs: torchrun --nproc-per-node 8 -m radgen train --stage 3 --preset h100.
     """
-    from radgen.train.run import Order, rank
+    from radgen.train.run import Order, close_ranks, rank
     from radgen.train.run import train as run
 
     order = Order(
@@ -81,6 +81,7 @@ def train(
         print_plan(order, Console(), _say if rank() == 0 else _nothing)
         return
     run(order, _say if rank() == 0 else _nothing)
+    close_ranks()
 
 
 def _say(text: str) -> None:

@@ -69,6 +69,14 @@ def wait_for_all() -> None:
         PartialState(cpu=not torch.cuda.is_available(), timeout=_LONGEST).wait_for_everyone()
 
 
+def close_ranks() -> None:
+    """Close the process group before this process ends: a rank that ends with it open may abort."""
+    import torch.distributed as dist
+
+    if dist.is_available() and dist.is_initialized():
+        dist.destroy_process_group()
+
+
 def stages_of(order: Order, say: Say) -> list[Stage]:
     """Return the stages of an order, checked against the data.
 

@@ -133,8 +133,10 @@ class Judges:
             found = self._ordering("contrast_10", vectors, self.new)
             figures |= {f"new: {name}": found[name] for name in NEW if name in found}
         figures |= self._crossed(vectors)
-        probe = self._ordering("probe_13", vectors, lambda row: str(row["kind"]))
-        figures |= {f"Probe-13 {kind}": value for kind, value in probe.items()}
+        probe = self._ordering("probe_13", vectors, lambda row: f"{row['kind']} {row['axis']}")
+        for kind in ("match", "ordinal"):  # the mean of the groups, as `radgen evaluate` has it
+            groups = [value for name, value in probe.items() if name.startswith(kind)]
+            figures[f"Probe-13 {kind}"] = sum(groups) / len(groups)
         if self.archive:
             figures |= self._retrieval(vectors)
         return figures

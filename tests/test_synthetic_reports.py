@@ -325,7 +325,7 @@ def test_the_other_sections_are_checked_too(tmp_path: Path, text: str, said: str
 
 
 def test_mistakes_of_other_sections_are_not_reported_twice(tmp_path: Path) -> None:
-    """``words`` is the templates' to check; the rules of RadThought, which say words too, say nothing of it."""
+    """``words`` is the templates' to check; RadThought's rules, which use words too, say nothing of it."""
     file = tmp_path / "mine.yaml"
     file.write_text("words: 3\nradthought:\n  groups: {}\nstates:\n  synthetic: {reports: none}\n")
     (problem,) = check_sections(file)

@@ -238,3 +238,11 @@ def test_preview_writes_nothing(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("severity: ") == 3
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_new_user_is_told_to_do_next_works(tmp_path: Path) -> None:
+    told = radgen("contrasts", "--axis", "laterality", "--n", "60", cwd=tmp_path).stdout
+    commands = re.findall(r"radgen ((?:explain|verify) \S+(?: \d+)?)", told.splitlines()[-1])
+    assert [command.split()[0] for command in commands] == ["explain", "verify"]
+    for command in commands:
+        assert radgen(*command.split(), cwd=tmp_path).returncode == 0

@@ -87,6 +87,13 @@ def print_made(made: Sequence[Made], console: Console) -> None:
     for one in made:
         word = "written to" if one.fresh else "stands already, unchanged, in"
         console.print(f"{one.name}: {word} {one.folder}", soft_wrap=True, highlight=False)
+    if len(made) == 1 and made[0].fresh:
+        folder = made[0].folder
+        console.print(
+            f"next: radgen explain {folder}/train.jsonl 1 works a row out; radgen verify {folder} checks them all",
+            soft_wrap=True,
+            highlight=False,
+        )
 
 
 def print_verdict(verdict: Verdict, console: Console) -> None:

@@ -62,6 +62,6 @@ def test_the_explained_row_is_right() -> None:
     ]
     row = {"combination": "size_laterality", "state1": states[0], "state2": states[1], "score": 0.0}
     found = explain({**row, "sentence1": "", "sentence2": ""}, load_ontology())["comparisons"][0]
-    # 6 against 12 mm, left against right: exp(-1/12.5) - 0.9
+    # 10 against 5 mm, left against right: exp(-1/12.5) - 0.9
     assert found["target"] == pytest.approx(0.023116, abs=1e-6)
     assert all(step in shown for step in found["steps"])

@@ -90,7 +90,8 @@ def print_made(made: Sequence[Made], console: Console) -> None:
     if len(made) == 1 and made[0].fresh:
         folder = made[0].folder
         console.print(
-            f"next: radgen explain {folder}/train.jsonl 1 works a row out; radgen verify {folder} checks them all",
+            f"next: radgen explain {folder}/train.jsonl 1 works a row out; "
+            f"radgen verify {folder} checks them all",
             soft_wrap=True,
             highlight=False,
         )

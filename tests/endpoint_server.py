@@ -144,6 +144,7 @@ class FaultServer:
         self.keep_bodies = False
         self.cases: Counter[int] = Counter()
         self.answered: list[int] = []
+        self.answered_at: list[float] = []
         self.log: list[tuple[float, int, str | None]] = []
         self.preflights = self.lists = self.under_way = self.most_under_way = 0
         self.keys: set[str | None] = set()
@@ -226,6 +227,7 @@ class FaultServer:
             return self._reset(request)
         response = await self._fault(request, fault, case)
         self.answered.append(case)
+        self.answered_at.append(time.monotonic())
         return response
 
     def _preflight(self, body: dict[str, Any], user: str) -> web.StreamResponse:

@@ -21,6 +21,8 @@ from radgen.extract.endpoint.request import Requests
 from radgen.extract.endpoint.steps import Send, decide
 from radgen.extract.endpoint.store import OPEN, Store
 
+_TURN_S = 0.02
+
 
 class End(StrEnum):
     """Why a run ended."""
@@ -120,9 +122,12 @@ class Run:
     async def _stop(self, workers: list[asyncio.Task[None]]) -> None:
         await self._stopping.wait()
         loop = asyncio.get_running_loop()
-        end = loop.time() + self.client.settings.grace_s
-        while self.client.limiter.in_use and loop.time() < end:
-            await asyncio.sleep(0.02)
+        left, last = self.client.settings.grace_s, loop.time()
+        while self.client.limiter.in_use and left > 0:
+            await asyncio.sleep(_TURN_S)
+            # A process that stood still (a busy machine, a laptop's lid) could read no answer in that time.
+            left -= min(loop.time() - last, 5 * _TURN_S)
+            last = loop.time()
         for worker in workers:
             worker.cancel()
 

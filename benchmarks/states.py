@@ -29,6 +29,9 @@ from numpy.typing import NDArray
 from radgen.extract.readers import Report, open_reports
 from radgen.extract.rules import RulesExtractor, default_extractor
 from radgen.extract.sentences import sentences
+from radgen.generators.states.corpus import Paperwork
+from radgen.generators.states.settings import load_settings as load_states_settings
+from radgen.ontology.load import load_ontology
 from radgen.train.codebook.build import build_codebook, read_states
 from radgen.train.codebook.classify import (
     LOWEST,
@@ -186,13 +189,16 @@ def zero_shot(
         parts["development reports"] = ~parts["test reports"]
     for part, rows in parts.items():
         table(f"rules extractor, {part} ({int(rows.sum()):,})", pool, rows, by_rules(pool, config))
+    kinds = Paperwork(load_states_settings(load_ontology()))
+    paperwork = np.array([kinds.kind(text) is not None for text in pool.texts])
     found: dict[tuple[str, str, str], dict[str, float]] = {}
     for encoder in models:
         book = build_codebook(made, encoder, settings)
         vectors = encoder.vectors(pool.texts, settings.max_tokens)
         for way, assigned in (("codebook", None), ("keywords", named)):
-            classified = classify_vectors(book, vectors, assigned, settings.batch)
-            whole, _ = reports_of(classified, pool.report, len(pool.ids))
+            read = slice(None) if way == "keywords" else ~paperwork  # as radgen codebook classify does
+            classified = classify_vectors(book, vectors[read], assigned, settings.batch)
+            whole, _ = reports_of(classified, pool.report[read], len(pool.ids))
             labels = by_label(pool, whole, findings, config)
             for part, rows in parts.items():
                 title = f"{encoder.name}, findings assigned by {way}, {part} ({int(rows.sum()):,})"

@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 
 from radgen.errors import RadgenError
 from radgen.extract.rules import default_extractor
+from radgen.generators.states.corpus import Paperwork
+from radgen.generators.states.settings import load_settings as load_states_settings
+from radgen.ontology import load_ontology
 from radgen.train.codebook.book import Codebook, load_codebook
 from radgen.train.codebook.build import (
     Sentences,
@@ -325,6 +328,15 @@ def test_reports_are_classified_sentence_by_sentence(tmp_path: Path) -> None:
         assert second["findings"]["pleural_effusion"]["state"] is None
         assert second["findings"]["pleural_effusion"]["similarity"] is None
         assert second["sentences"] == []
+    # Paperwork is left out where no keyword says that a sentence is about a finding.
+    options = load_states_settings(load_ontology())
+    paperwork = Paperwork(options.model_copy(update={"administrative": ["^Normal spine"]}))
+    for assign, sentences in (("keywords", 4), ("codebook", 2)):
+        out = tmp_path / f"{assign}-paperwork.jsonl"
+        counts = classify_reports(
+            path, out, book, encoder, default_extractor(), SETTINGS, paperwork=paperwork, assign=assign
+        )
+        assert (counts.reports, counts.sentences) == (2, sentences)
     with pytest.raises(RadgenError, match="exists already"):
         classify_reports(path, out, book, encoder, default_extractor(), SETTINGS)
     with pytest.raises(RadgenError, match="is not the model of the codebook"):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
-from radgen.errors import DatasetError
+from radgen.errors import DatasetError, OntologyError
 from radgen.extract.rules import default_extractor
 from radgen.generators.folders import dump
 from radgen.generators.similarity.source import Read
@@ -18,7 +19,8 @@ from radgen.generators.splits import SPLITS, Splitter, normalise
 from radgen.generators.states.corpus import Paperwork, StateCorpus, build, state_of
 from radgen.generators.states.make import StatesOrder, make_states
 from radgen.generators.states.phrasing import Phrasings
-from radgen.generators.states.settings import chosen_findings, load_settings
+from radgen.generators.states.settings import chosen_findings, load_settings, slots
+from radgen.generators.states.synthetic import SyntheticSource
 from radgen.generators.verify import verify_folder
 from radgen.ontology import load_ontology
 
@@ -245,6 +247,56 @@ def test_texts_say_what_their_rows_claim(small: tuple[Path, Path]) -> None:
             found = {s["presence"] for s, _ in RULES.states(row[name]) if s["finding"] == row["finding"]}
             assert found == {presence}
         assert row["anchor_phrasing"] != row["positive_phrasing"]
+
+
+def test_two_findings_of_one_sentence_are_of_one_group_and_both_present() -> None:
+    patterns = {"present": ["{q} {0} versus {d}."], "absent": ["No {0}."], "patterns_share": 1.0}
+    changes = {"reports": 1, "statements": 40, "doubtful": 0, "nothing": 0}
+    options = OPTIONS.model_copy(
+        update={"synthetic": OPTIONS.synthetic.model_copy(update=patterns | changes)}
+    )
+    findings = ("atelectasis", "infiltrate", "pneumothorax")
+    texts = [
+        read.sections["findings"]
+        for read in SyntheticSource(ONTOLOGY, findings, 1, options)
+        if read.id.startswith("infiltrate-present")
+    ]
+    assert len(texts) == 40
+    for text in texts:
+        state = {found["finding"]: found["presence"] for found, _ in RULES.states(text)}
+        assert state == {"infiltrate": "present", "atelectasis": "present"}, text
+
+
+def test_a_finding_alone_is_not_named_beside_itself() -> None:
+    options = OPTIONS.model_copy(
+        update={"synthetic": OPTIONS.synthetic.model_copy(update={"reports": 1, "patterns_share": 1.0})}
+    )
+    texts = [
+        read.sections["findings"].lower()
+        for read in SyntheticSource(ONTOLOGY, ("pneumothorax",), 1, options)
+        if read.id.startswith("pneumothorax")
+    ]
+    assert len(texts) > 800
+    assert not [text for text in texts if text.count("pneumothorax") + text.count("ptx") > 1]
+
+
+def test_patterns_that_name_nothing_name_nothing() -> None:
+    words = OPTIONS.synthetic.words
+    paperwork = Paperwork(OPTIONS)
+    for pattern in OPTIONS.synthetic.unnamed:
+        names = slots(pattern)
+        for drawn in product(*(words[name] for name in names)):
+            text = pattern.format(**dict(zip(names, drawn, strict=True)))
+            named = {state["finding"] for state, _ in RULES.states(text)}
+            assert not named & set(OPTIONS.findings), text
+            assert paperwork.kind(text) is None, text
+
+
+def test_a_slot_that_is_none_is_an_error_with_its_line(tmp_path: Path) -> None:
+    user = tmp_path / "mine.yaml"
+    user.write_text("states:\n  synthetic:\n    unnamed:\n      - 'The {lnug} is clear.'\n")
+    with pytest.raises(OntologyError, match=r"mine\.yaml.*unnamed.*slot 'lnug'.*lung"):
+        load_settings(load_ontology((str(user),)))
 
 
 def test_the_same_command_gives_the_same_bytes(small: tuple[Path, Path], tmp_path: Path) -> None:

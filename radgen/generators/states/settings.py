@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from typing import Annotated, Any
+from string import Formatter
+from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from radgen.errors import DatasetError, unknown
 from radgen.generators.splits import Split
@@ -13,8 +14,19 @@ from radgen.ontology.load import Ontology, packaged
 from radgen.ontology.schema import Strict
 from radgen.yamlfile import Section, merge, validate
 
+#: Slots that a finding fills; others are lists of ``words``.
+SLOTS = ("0", "1", "2", "a0", "A0", "r", "n", "d", "q")
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
+
+
+def slots(pattern: str) -> list[str]:
+    """Return the names of the slots of a pattern.
+
+    >>> slots("{q} {0} or {d}.")
+    ['q', '0', 'd']
+    """
+    return [name for _, name, _, _ in Formatter().parse(pattern) if name is not None]
 
 
 class RowsSettings(Strict):
@@ -25,8 +37,15 @@ class RowsSettings(Strict):
     others: Count
 
 
+class Differential(Strict):
+    """Findings that are named as alternatives, and words that stand before any of them."""
+
+    findings: Annotated[list[str], Field(min_length=2)]
+    words: Annotated[list[str], Field(min_length=1)]
+
+
 class SyntheticSettings(Strict):
-    """What is made where no reports are given."""
+    """What is made where no reports are given; the slots of the patterns are explained in ``states.yaml``."""
 
     reports: Count
     modality: str
@@ -34,8 +53,21 @@ class SyntheticSettings(Strict):
     patterns_share: Share
     others_most: Annotated[int, Field(ge=0, le=2)]
     doubtful: Annotated[int, Field(ge=0)]
+    nothing: Annotated[int, Field(ge=0)]
     absent: Annotated[list[str], Field(min_length=1)]
     present: Annotated[list[str], Field(min_length=1)]
+    differential: list[Differential]
+    words: dict[str, Annotated[list[str], Field(min_length=1)]]
+    unnamed: list[str]
+
+    @model_validator(mode="after")
+    def _slots(self) -> Self:
+        for name, own in (("absent", SLOTS), ("present", SLOTS), ("unnamed", ())):
+            for pattern in getattr(self, name):
+                for slot in slots(pattern):
+                    if slot not in own and slot not in self.words:
+                        raise ValueError(f"{name}: '{pattern}': {unknown('slot', slot, [*own, *self.words])}")
+        return self
 
 
 class StatesSettings(Strict):

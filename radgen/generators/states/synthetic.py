@@ -18,7 +18,7 @@ from radgen.generators.report_settings import load_settings as load_report_setti
 from radgen.generators.reports import SyntheticReports
 from radgen.generators.similarity.source import SECTIONS, Read
 from radgen.generators.states.corpus import extractor
-from radgen.generators.states.settings import StatesSettings
+from radgen.generators.states.settings import StatesSettings, slots
 from radgen.ontology.load import Ontology
 from radgen.ontology.schema import Modality, Term
 from radgen.templates.realiser import Realiser, article
@@ -55,6 +55,7 @@ class SyntheticSource:
             yield self._read(row["id"], {name: row[name] for name in SECTIONS if row[name]})
         for tag in self.findings:
             yield from self._statements(tag)
+        yield from self._nothing()
 
     def _read(self, identifier: str, sections: dict[str, str]) -> Read:
         states = {name: self._rules.states(text, name) for name, text in sections.items()}
@@ -67,15 +68,29 @@ class SyntheticSource:
         for kind, count in kinds:
             for index in range(count):
                 name = f"{tag}-{kind}-{self.seed}-{index + 1:05d}"
-                digest = blake2b(f"states\0{name}".encode(), digest_size=8).digest()
-                text = self._text(random.Random(int.from_bytes(digest, "big")), tag, kind)
+                text = self._text(_random(name), tag, kind)
                 if text is not None:
                     yield self._read(name, {"findings": text})
+
+    def _nothing(self) -> Iterator[Read]:
+        """Yield one-sentence reports that name none of the findings."""
+        for index in range(self.options.nothing if self.options.unnamed else 0):
+            name = f"unnamed-{self.seed}-{index + 1:05d}"
+            rng = _random(name)
+            pattern = rng.choice(self.options.unnamed)
+            yield self._read(name, {"findings": _upper(pattern.format(**self._words(rng, pattern)))})
+
+    def _words(self, rng: random.Random, pattern: str) -> dict[str, str]:
+        """Return words for the slots of a pattern that are lists of the settings."""
+        lists = self.options.words
+        return {slot: rng.choice(lists[slot]) for slot in slots(pattern) if slot in lists}
 
     def _text(self, rng: random.Random, tag: str, kind: str) -> str | None:
         modality: Modality = rng.choice(self.ontology.findings[tag].modalities)
         if kind != "indeterminate" and rng.random() < self.options.patterns_share:
-            return self._pattern(rng, tag, kind)
+            patterns = self._patterns(tag, kind)
+            if patterns:  # a user's list may hold none that this finding can fill
+                return self._pattern(rng, tag, rng.choice(patterns))
         for _ in range(_TRIES):
             state = self._state(rng, tag, kind, modality)
             try:
@@ -99,27 +114,43 @@ class SyntheticSource:
     def _patterns(self, tag: str, kind: str) -> list[str]:
         """Return the patterns that a finding can fill."""
         entry = self.ontology.findings[tag]
-        lacking = ["{r}"] * (not entry.recognised) + ["{n}"] * (not entry.normal)
-        lacking += [f"{{{number}}}" for number in (1, 2) if number > self.options.others_most]
+        lacking = {"r"} if not entry.recognised else set()
+        lacking |= {"n"} if not entry.normal else set()
+        lacking |= {"d", "q"} if not self._differentials(tag) else set()
+        others = min(self.options.others_most, len(self.findings) - 1)
+        lacking |= {str(number) for number in (1, 2) if number > others}
         patterns = self.options.absent if kind == "absent" else self.options.present
-        return [pattern for pattern in patterns if not any(slot in pattern for slot in lacking)]
+        return [pattern for pattern in patterns if lacking.isdisjoint(slots(pattern))]
 
-    def _pattern(self, rng: random.Random, tag: str, kind: str) -> str:
-        pattern = rng.choice(self._patterns(tag, kind))
+    def _differentials(self, tag: str) -> list[tuple[list[str], list[str]]]:
+        """Return the groups of a finding: its other findings that are asked for, and the group's words."""
+        groups = [group for group in self.options.differential if tag in group.findings]
+        others = [[one for one in group.findings if one in self.findings and one != tag] for group in groups]
+        return [(left, group.words) for left, group in zip(others, groups, strict=True) if left]
+
+    def _pattern(self, rng: random.Random, tag: str, pattern: str) -> str:
         entry = self.ontology.findings[tag]
-        more = {"r": entry.recognised, "n": entry.normal}
-        others = [other for other in self.findings if other != tag] or [tag]
+        more: dict[str, Sequence[str]] = {"r": entry.recognised, "n": entry.normal}
+        others = [other for other in self.findings if other != tag]
         chosen = rng.sample(others, min(2, len(others)))
         terms = [self._term(rng, name) for name in (tag, *chosen)]
         words = [term.text for term in terms]
-        words += words[-1:] * (3 - len(words))
         first = f"{article(words[0])} {words[0]}" if terms[0].number == "count" else words[0]
         drawn = {slot: rng.choice(texts) for slot, texts in more.items() if texts}
+        drawn |= self._words(rng, pattern)
+        if not {"d", "q"}.isdisjoint(slots(pattern)):
+            alternatives, before = rng.choice(self._differentials(tag))
+            drawn |= {"d": self._term(rng, rng.choice(alternatives)).text, "q": rng.choice(before)}
         return _upper(pattern.format(*words, a0=first, A0=_upper(first), **drawn))
 
     def _term(self, rng: random.Random, tag: str) -> Term:
         terms: Sequence[Term] = self.ontology.findings[tag].terms
         return rng.choice([term for term in terms if term.number != "plural"] or terms)
+
+
+def _random(name: str) -> random.Random:
+    """Return the random numbers of a report of that name, whatever else is made."""
+    return random.Random(int.from_bytes(blake2b(f"states\0{name}".encode(), digest_size=8).digest(), "big"))
 
 
 def _upper(text: str) -> str:

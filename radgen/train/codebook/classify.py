@@ -20,6 +20,7 @@ from radgen.errors import RadgenError, unknown
 from radgen.extract.readers import Report, open_reports
 from radgen.extract.rules import RulesExtractor
 from radgen.extract.sentences import sentences
+from radgen.generators.states.corpus import Paperwork
 from radgen.train.codebook.book import STATES, Codebook, Floats
 from radgen.train.codebook.settings import CodebookSettings
 from radgen.train.evaluate.encoders import Encoder
@@ -178,11 +179,16 @@ def classify_reports(
     rules: RulesExtractor,
     settings: CodebookSettings,
     *,
+    paperwork: Paperwork | None = None,
     assign: str = "keywords",
     force: bool = False,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Counts:
     """Write a line for each report: ``id``, ``findings`` by name, ``sentences`` with what each states.
+
+    Args:
+        paperwork: with ``assign="codebook"``, its sentences are left out, as they are of what codebooks are
+            made of: no keyword says of them that they are about a finding.
 
     Raises:
         RadgenError: the encoder is not the codebook's, the file cannot be read, or ``out`` exists.
@@ -197,7 +203,8 @@ def classify_reports(
     source = open_reports(path)
     with AtomicFile(out, force=force) as file:
         for block in _blocks(source):
-            for line in _lines(block, book, encoder, rules, settings, assign, counts):
+            skip = paperwork if assign == "codebook" else None
+            for line in _lines(block, book, encoder, rules, settings, assign, skip, counts):
                 file.write(line + b"\n")
             progress(counts.reports)
     return counts
@@ -222,6 +229,7 @@ def _lines(
     rules: RulesExtractor,
     settings: CodebookSettings,
     assign: str,
+    skip: Paperwork | None,
     counts: Counts,
 ) -> Iterator[bytes]:
     places, report, texts = [], [], []
@@ -229,9 +237,12 @@ def _lines(
         for section in SECTIONS:
             text = data.get(section) or ""
             for start, end in sentences(text):
+                sentence = " ".join(text[start:end].split())
+                if skip is not None and skip.kind(sentence) is not None:
+                    continue
                 places.append({"section": section, "start": start, "end": end})
                 report.append(number)
-                texts.append(" ".join(text[start:end].split()))
+                texts.append(sentence)
     vectors = encoder.vectors(texts, settings.max_tokens)
     assigned = keyword_assignment(rules, texts, book.findings) if assign == "keywords" else None
     found = classify_vectors(book, vectors, assigned, settings.batch)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from radgen.errors import RadgenError
-from radgen.generators.states.corpus import extractor
+from radgen.generators.states.corpus import Paperwork, extractor
+from radgen.generators.states.settings import load_settings
 from radgen.ontology.load import load_ontology
 from radgen.train.codebook.book import Codebook, load_codebook, require_free
 from radgen.train.codebook.build import build_codebook, manifest_of, read_states, require_sentences
@@ -120,7 +121,16 @@ def classify(
     name = model or str(book.manifest["model"]["name"])
     encoder = encoder_of(name, settings, device, cache)
     return classify_reports(
-        reports, out, book, encoder, extractor(loaded), settings, assign=assign, force=force, progress=show
+        reports,
+        out,
+        book,
+        encoder,
+        extractor(loaded),
+        settings,
+        paperwork=Paperwork(load_settings(loaded)),
+        assign=assign,
+        force=force,
+        progress=show,
     )
 
 

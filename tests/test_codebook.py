@@ -29,6 +29,7 @@ from radgen.train.codebook.build import (
     best_threshold,
     build_codebook,
     centroids,
+    placed,
     read_states,
     require_sentences,
     thresholds,
@@ -186,6 +187,15 @@ def test_centroids_are_those_of_clear_clusters_whatever_their_order() -> None:
         mean = points[30 * which : 30 * which + 30].astype(np.float64).mean(axis=0)
         assert row == pytest.approx(mean / np.linalg.norm(mean), abs=1e-5)
     assert np.array_equal(made, centroids(points, 3, 100, 42))
+
+
+def test_sentences_that_lie_elsewhere_are_left_out_of_a_state() -> None:
+    own = unit([[1, 0, 0], [0, 0, 1], [1, 0.2, 0], [0.2, 1, 0]])
+    other, unnamed = unit([[0, 1, 0], [0, 1, 0.1]]), unit([[0, 0, 1]])
+    # The second is one of the unnamed, the fourth nearer to the other state; mean (2.18, 1.18, 1) / 2.67.
+    assert np.array_equal(placed(own, (other, unnamed), 1), own[[0, 2]])
+    # Three are asked for: of the two, the fourth is less misplaced (0.59 - 0.98 against 0.37 - 1).
+    assert np.array_equal(placed(own, (other, unnamed), 3), own[[0, 2, 3]])
 
 
 def test_threshold_separates_and_else_has_the_best_balanced_accuracy() -> None:

@@ -144,6 +144,33 @@ def require_sentences(data: StateData, vectors: int) -> None:
         )
 
 
+def placed(own: Floats, others: Sequence[Floats], least: int) -> Floats:
+    """Return the sentences of a state that lie nearer to its own mean than to the mean of any other set.
+
+    A sentence that the encoder places elsewhere would be a centroid of its own, and whatever lies there would
+    be taken for this state ("Infiltrative change." beside all that names no finding).
+
+    Args:
+        own: (n, dimensions), unit vectors of the state's sentences.
+        others: unit vectors of the finding's other state, and of sentences that name no finding.
+        least: so many are kept at least, the best placed ones.
+
+    Returns:
+        (m, dimensions), in the order of ``own``.
+    """
+    against = np.max([own @ _mean(other) for other in others], axis=0)
+    margin = own @ _mean(own) - against
+    order = np.argsort(-margin, kind="stable")
+    count = max(least, int((margin > 0).sum()))
+    return own[np.sort(order[:count])]
+
+
+def _mean(vectors: Floats) -> Floats:
+    mean: Floats = vectors.mean(axis=0)
+    length = np.linalg.norm(mean)
+    return mean / np.float32(length) if length > 0 else mean
+
+
 def centroids(vectors: Floats, count: int, iterations: int, seed: int) -> Floats:
     """Return k-means++ centroids, scaled to length one; the same for the same vectors and seed.
 
@@ -181,17 +208,28 @@ def build_codebook(
     train = data.splits["train"]
     vectors = encoder.vectors(train.texts, settings.max_tokens, show)
 
-    def book(numbers: Sequence[int]) -> Floats:
-        return centroids(vectors[list(numbers)], settings.vectors, settings.iterations, settings.seed)
+    def book(own: Floats) -> Floats:
+        return centroids(own, settings.vectors, settings.iterations, settings.seed)
 
-    states = np.stack([np.stack([book(train.said[tag][state]) for state in STATES]) for tag in data.findings])
+    unnamed = vectors[train.unnamed]
+    books, left_out = [], 0
+    for tag in data.findings:
+        said = [vectors[train.said[tag][state]] for state in STATES]
+        kept = [
+            placed(own, (said[1 - number], unnamed), settings.vectors) if settings.leave_out else own
+            for number, own in enumerate(said)
+        ]
+        left_out += sum(map(len, said)) - sum(map(len, kept))
+        books.append(np.stack([book(own) for own in kept]))
     plain = np.zeros((len(data.findings), 3), np.float32)
-    made = Codebook(data.findings, states, book(train.unnamed), plain)
+    made = Codebook(data.findings, np.stack(books), book(unnamed), plain)
     held = data.splits["validation"]
     chosen, notes = thresholds(made, held, encoder.vectors(held.texts, settings.max_tokens), settings)
+    if left_out:
+        notes.append(f"{left_out} sentences left out, which the encoder places nearer to another state")
     return Codebook(
         data.findings,
-        states,
+        made.vectors,
         made.unnamed,
         chosen,
         manifest_of(data, encoder, settings, made.dimensions, notes),

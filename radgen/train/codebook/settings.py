@@ -17,6 +17,7 @@ Count = Annotated[int, Field(ge=1)]
 class CodebookSettings(Strict):
     """``codebook.yaml``."""
 
+    leave_out: bool
     vectors: Count
     iterations: Count
     seed: int

@@ -1,7 +1,7 @@
 """A codebook: unit vectors for each state of each finding, thresholds, and the files that hold them.
 
-``vectors.safetensors`` has ``vectors`` (findings, 2 states, vectors, dimensions), ``unnamed`` (vectors,
-dimensions) and ``thresholds`` (findings, 3); ``manifest.json`` says what they were made of.
+``vectors.safetensors`` has ``vectors`` (findings, 2 states, vectors, dimensions) and ``thresholds``
+(findings, 3); ``manifest.json`` says what they were made of.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ VECTORS_FILE = "vectors.safetensors"
 STATES = ("present", "absent")
 #: Thresholds in their order: state (of a sentence about the finding), present, absent (of any sentence).
 THRESHOLDS = ("state", "present", "absent")
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,14 +36,12 @@ class Codebook:
     Attributes:
         findings: tags, in the order of the first dimension.
         vectors: float32 (findings, 2, vectors, dimensions), of length one.
-        unnamed: float32 (vectors, dimensions), of sentences that name none of the findings.
         thresholds: float32 (findings, 3), see :data:`THRESHOLDS`.
         manifest: model, findings, data, hashes.
     """
 
     findings: tuple[str, ...]
     vectors: Floats
-    unnamed: Floats
     thresholds: Floats
     manifest: Mapping[str, Any] = field(default_factory=dict)
 
@@ -52,20 +50,19 @@ class Codebook:
         """The dimensions of the vectors."""
         return int(self.vectors.shape[-1])
 
-    def similarities(self, vectors: Floats) -> tuple[Floats, Floats]:
+    def similarities(self, vectors: Floats) -> Floats:
         """Return how near sentences are to each codebook: one matrix product for all of them.
 
         Args:
             vectors: float32 (n, dimensions), of length one.
 
         Returns:
-            The cosine of the nearest vector: (n, findings, 2) for the states, (n,) for what names none.
+            (n, findings, 2), the cosine of the nearest vector of each state.
         """
         findings, states, count, dimensions = self.vectors.shape
-        every = np.concatenate([self.vectors.reshape(-1, dimensions), self.unnamed])
-        product = vectors @ every.T
-        named = product[:, : findings * states * count].reshape(len(vectors), findings, states, count)
-        return named.max(axis=-1), product[:, findings * states * count :].max(axis=-1)
+        product = vectors @ self.vectors.reshape(-1, dimensions).T
+        nearest: Floats = product.reshape(len(vectors), findings, states, count).max(axis=-1)
+        return nearest
 
     def save(self, folder: Path, *, force: bool = False) -> None:
         """Write the codebook; the whole folder or nothing.
@@ -81,7 +78,7 @@ class Codebook:
             write_file(partial / MANIFEST, dump(manifest))
 
     def _tensors(self) -> dict[str, Any]:
-        names = ("vectors", "unnamed", "thresholds")
+        names = ("vectors", "thresholds")
         return {name: np.ascontiguousarray(getattr(self, name), np.float32) for name in names}
 
 
@@ -132,7 +129,6 @@ def load_codebook(folder: Path) -> Codebook:
         book = Codebook(
             tuple(manifest["findings"]),
             tensors["vectors"],
-            tensors["unnamed"],
             tensors["thresholds"],
             manifest,
         )

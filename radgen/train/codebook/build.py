@@ -137,10 +137,10 @@ def require_sentences(data: StateData, vectors: int) -> None:
             f"{data.folder}: fewer sentences than --vectors {vectors}: {', '.join(few)}; give --vectors"
             f" {least}, or make more sentences with radgen states"
         )
-    if len(train.unnamed) < vectors:
+    if not train.unnamed:
         raise RadgenError(
-            f"{data.folder}: only {len(train.unnamed)} sentences name no finding; give --vectors "
-            f"{max(1, len(train.unnamed))}, or make more sentences with radgen states"
+            f"{data.folder}: no sentence names none of the findings, and some are needed to tell them apart;"
+            " make more sentences with radgen states (--synthetic adds some)"
         )
 
 
@@ -222,7 +222,7 @@ def build_codebook(
         left_out += sum(map(len, said)) - sum(map(len, kept))
         books.append(np.stack([book(own) for own in kept]))
     plain = np.zeros((len(data.findings), 3), np.float32)
-    made = Codebook(data.findings, np.stack(books), book(unnamed), plain)
+    made = Codebook(data.findings, np.stack(books), plain)
     held = data.splits["validation"]
     chosen, notes = thresholds(made, held, encoder.vectors(held.texts, settings.max_tokens), settings)
     if left_out:
@@ -230,7 +230,6 @@ def build_codebook(
     return Codebook(
         data.findings,
         made.vectors,
-        made.unnamed,
         chosen,
         manifest_of(data, encoder, settings, made.dimensions, notes),
     )
@@ -244,7 +243,7 @@ def thresholds(
     Returns:
         float32 (findings, 3), see ``book.THRESHOLDS``; and what a person should know.
     """
-    named, unnamed = book.similarities(vectors)
+    nearest = book.similarities(vectors)
     out = np.zeros((len(book.findings), 3), np.float32)
     notes = []
     for number, tag in enumerate(book.findings):
@@ -255,13 +254,11 @@ def thresholds(
                 f"{tag}: fewer than {settings.least_validation} validation sentences of a state: threshold 0"
             )
             continue
-        margin = named[:, number, 0] - named[:, number, 1]
+        margin = nearest[:, number, 0] - nearest[:, number, 1]
         out[number, 0] = best_threshold(margin[present], margin[absent])
         elsewhere = np.setdiff1d(np.arange(len(vectors)), list(held.named.get(tag, ())))
-        for column, (own, other) in enumerate(((present, absent), (absent, present)), start=1):
-            state = column - 1
-            score = named[:, number, state] - np.maximum(named[:, number, 1 - state], unnamed)
-            out[number, column] = best_threshold(score[own], np.concatenate([score[other], score[elsewhere]]))
+        out[number, 1] = best_threshold(margin[present], margin[np.concatenate([absent, elsewhere])])
+        out[number, 2] = best_threshold(-margin[absent], -margin[np.concatenate([present, elsewhere])])
     return out, notes
 
 

@@ -86,20 +86,19 @@ def classify_vectors(
 
 
 def _batch(book: Codebook, vectors: Floats, assigned: NDArray[np.bool_] | None) -> Classified:
-    named, unnamed = book.similarities(vectors)
-    present, absent = named[:, :, 0], named[:, :, 1]
+    nearest = book.similarities(vectors)
+    present, absent = nearest[:, :, 0], nearest[:, :, 1]
     if assigned is None:
         score = present - absent
-        is_present = present - np.maximum(absent, unnamed[:, None]) >= book.thresholds[:, 1]
-        against = absent - np.maximum(present, unnamed[:, None])
-        is_absent = (against >= book.thresholds[:, 2]) & ~is_present
+        is_present = score >= book.thresholds[:, 1]
+        is_absent = (-score >= book.thresholds[:, 2]) & ~is_present
     else:
         score = np.where(assigned, present - absent, LOWEST)
         is_present = assigned & (score >= book.thresholds[:, 0])
         is_absent = assigned & ~is_present
     state = np.where(is_present, PRESENT, np.where(is_absent, ABSENT, UNNAMED)).astype(np.int8)
-    nearest = np.where(is_present, present, np.where(is_absent, absent, named.max(axis=2)))
-    return Classified(state, nearest, score)
+    similarity = np.where(is_present, present, np.where(is_absent, absent, nearest.max(axis=2)))
+    return Classified(state, similarity, score)
 
 
 def reports_of(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+from rich.console import Console
 
 from radgen.errors import DatasetError
-from radgen.generators.deep import DeepTally, compare, deep_problems
+from radgen.generators.deep import DeepTally, compare, deep_problems, states_its_rows
+from radgen.generators.show import print_deep
 from radgen.generators.verify import Problem
 from radgen.ontology.load import load_ontology
 
@@ -132,6 +135,17 @@ def test_a_broken_row_is_a_problem_and_stops_nothing(tmp_path: Path, line: bytes
     problems, tally = deep(dataset(tmp_path / "d", [line, GOOD]))
     assert [problem.row for problem in problems] == [1]
     assert tally.texts == 3
+
+
+@pytest.mark.parametrize(("name", "read"), [("first_order", True), ("scene_graph", False), ("fused", False)])
+def test_reasoning_is_not_read_as_a_report(tmp_path: Path, name: str, read: bool) -> None:
+    folder = dataset(tmp_path / "d", [NODULES], family="radthought")
+    manifest = orjson.loads((folder / "manifest.json").read_bytes())
+    (folder / "manifest.json").write_bytes(orjson.dumps({**manifest, "name": name}))
+    assert states_its_rows(folder) is read
+    console = Console(record=True, file=io.StringIO())
+    assert print_deep(folder, load_ontology(), 1, console) == 0
+    assert ("not read" in console.export_text()) is not read
 
 
 def test_no_manifest(tmp_path: Path) -> None:

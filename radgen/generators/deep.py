@@ -38,6 +38,9 @@ COLUMNS = (
 #: Families whose texts radgen wrote itself. The texts of others may come from reports and are not shown.
 SHOWN = frozenset(("contrasts", "pairs", "crossaxis", "judging"))
 CHUNK = 200
+#: Of these families, only the datasets named here have texts that state what their rows say; the others hold
+#: predicates, or conclusions beside the states of the whole report.
+STATING = {"radthought": frozenset(("first_order",))}
 
 
 class Extractor(Protocol):
@@ -119,6 +122,13 @@ def compare(said: Sequence[Mapping[str, Any]], stated: Sequence[Mapping[str, Any
 
 def _equal(one: Mapping[str, Any], other: Mapping[str, Any]) -> set[str]:
     return {name for name, value in one.items() if name in other and other[name] == value}
+
+
+def states_its_rows(folder: Path) -> bool:
+    """Return whether the texts of a dataset folder are to say what its states say."""
+    manifest = read_manifest(folder) or {}
+    family = str(manifest.get("family"))
+    return family not in STATING or manifest.get("name") in STATING[family]
 
 
 def deep_problems(

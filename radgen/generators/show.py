@@ -112,8 +112,16 @@ def print_verdict(verdict: Verdict, console: Console) -> None:
 
 def print_deep(folder: Path, ontology: Ontology, workers: int, console: Console) -> int:
     """Print how far the texts of a dataset say their states; return how many say something else."""
-    from radgen.generators.deep import DeepTally, deep_problems  # the extractor is loaded for this alone
+    from radgen.generators.deep import (  # the extractor is loaded for this alone
+        DeepTally,
+        deep_problems,
+        states_its_rows,
+    )
 
+    if not states_its_rows(folder):
+        why = "not read: predicates or conclusions, beside the states of the whole report"
+        console.print(f"{escape(str(folder))}: deep: {why}", soft_wrap=True, highlight=False)
+        return 0
     tally = DeepTally()
     found = 0
     for found, problem in enumerate(deep_problems(folder, ontology, workers=workers, tally=tally), 1):

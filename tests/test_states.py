@@ -292,6 +292,16 @@ def test_patterns_that_name_nothing_name_nothing() -> None:
             assert paperwork.kind(text) is None, text
 
 
+def test_phrases_that_do_not_stand_alone_are_not_said_alone() -> None:
+    source = SyntheticSource(ONTOLOGY, ("cardiomegaly", "consolidation", "emphysema"), 1, OPTIONS)
+    texts = [read.sections["findings"].lower() for read in source if not read.id.startswith(("ct", "xr"))]
+    assert len(texts) > 2000
+    for text in texts:
+        assert text.split(",")[0].rstrip(".") not in ("consolidated", "emphysematous"), text
+        for wrong in ("there is heart is", "there is consolidated", "borders is", "contours is"):
+            assert wrong not in text, text
+
+
 def test_a_slot_that_is_none_is_an_error_with_its_line(tmp_path: Path) -> None:
     user = tmp_path / "mine.yaml"
     user.write_text("states:\n  synthetic:\n    unnamed:\n      - 'The {lnug} is clear.'\n")

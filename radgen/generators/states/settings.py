@@ -54,6 +54,7 @@ class SyntheticSettings(Strict):
     others_most: Annotated[int, Field(ge=0, le=2)]
     doubtful: Annotated[int, Field(ge=0)]
     nothing: Annotated[int, Field(ge=0)]
+    not_alone: list[str]
     absent: Annotated[list[str], Field(min_length=1)]
     present: Annotated[list[str], Field(min_length=1)]
     differential: list[Differential]

@@ -113,14 +113,21 @@ class SyntheticSource:
 
     def _patterns(self, tag: str, kind: str) -> list[str]:
         """Return the patterns that a finding can fill."""
-        entry = self.ontology.findings[tag]
-        lacking = {"r"} if not entry.recognised else set()
-        lacking |= {"n"} if not entry.normal else set()
+        lacking = {slot for slot, phrases in self._phrases(tag).items() if not phrases}
         lacking |= {"d", "q"} if not self._differentials(tag) else set()
         others = min(self.options.others_most, len(self.findings) - 1)
         lacking |= {str(number) for number in (1, 2) if number > others}
         patterns = self.options.absent if kind == "absent" else self.options.present
         return [pattern for pattern in patterns if lacking.isdisjoint(slots(pattern))]
+
+    def _phrases(self, tag: str) -> dict[str, list[str]]:
+        """Return what can fill the slots r and n: phrases that stand alone."""
+        entry = self.ontology.findings[tag]
+        out = set(self.options.not_alone)
+        return {
+            slot: [phrase for phrase in phrases if phrase not in out]
+            for slot, phrases in (("r", entry.recognised), ("n", entry.normal))
+        }
 
     def _differentials(self, tag: str) -> list[tuple[list[str], list[str]]]:
         """Return the groups of a finding: its other findings that are asked for, and the group's words."""
@@ -129,14 +136,12 @@ class SyntheticSource:
         return [(left, group.words) for left, group in zip(others, groups, strict=True) if left]
 
     def _pattern(self, rng: random.Random, tag: str, pattern: str) -> str:
-        entry = self.ontology.findings[tag]
-        more: dict[str, Sequence[str]] = {"r": entry.recognised, "n": entry.normal}
         others = [other for other in self.findings if other != tag]
         chosen = rng.sample(others, min(2, len(others)))
         terms = [self._term(rng, name) for name in (tag, *chosen)]
         words = [term.text for term in terms]
         first = f"{article(words[0])} {words[0]}" if terms[0].number == "count" else words[0]
-        drawn = {slot: rng.choice(texts) for slot, texts in more.items() if texts}
+        drawn = {slot: rng.choice(texts) for slot, texts in self._phrases(tag).items() if texts}
         drawn |= self._words(rng, pattern)
         if not {"d", "q"}.isdisjoint(slots(pattern)):
             alternatives, before = rng.choice(self._differentials(tag))

@@ -262,6 +262,11 @@ def test_another_codebook_or_a_spoiled_one_is_named(tmp_path: Path) -> None:
     with pytest.raises(RadgenError, match=r"holds another codebook .* --force"):
         other.save(place)
     other.save(place, force=True)
+    manifest = (place / "manifest.json").read_bytes()
+    (place / "manifest.json").write_bytes(orjson.dumps({**orjson.loads(manifest), "format": 1}))
+    with pytest.raises(RadgenError, match=r"a codebook of format 1, expected 2; .* --force"):
+        load_codebook(place)
+    (place / "manifest.json").write_bytes(manifest)
     (place / "vectors.safetensors").write_bytes(b"spoiled")
     with pytest.raises(RadgenError, match="is not the file that its manifest names"):
         load_codebook(place)

@@ -115,8 +115,13 @@ def load_codebook(folder: Path) -> Codebook:
     if not folder.is_dir():
         raise RadgenError(f"{folder}: no such folder; make a codebook with radgen codebook build")
     manifest = read_manifest(folder)
-    if manifest is None or manifest.get("radgen") != "codebook" or manifest.get("format") != FORMAT:
+    if manifest is None or manifest.get("radgen") != "codebook":
         raise RadgenError(f"{folder}: no codebook in this folder; make one with radgen codebook build")
+    if manifest.get("format") != FORMAT:
+        raise RadgenError(
+            f"{folder}: a codebook of format {manifest.get('format')}, expected {FORMAT}; make it anew with"
+            " radgen codebook build --force"
+        )
     path = folder / VECTORS_FILE
     try:
         data = path.read_bytes()

@@ -309,6 +309,14 @@ def test_a_slot_that_is_none_is_an_error_with_its_line(tmp_path: Path) -> None:
         load_settings(load_ontology((str(user),)))
 
 
+def test_a_differential_of_no_finding_is_an_error(tmp_path: Path) -> None:
+    user = tmp_path / "mine.yaml"
+    group = "{findings: [atelectasis, infiltrat], words: [mild]}"
+    user.write_text(f"states:\n  synthetic:\n    differential: [{group}]\n")
+    with pytest.raises(OntologyError, match=r"differential: .*'infiltrat'.*did you mean 'infiltrate'"):
+        load_settings(load_ontology((str(user),)))
+
+
 def test_the_same_command_gives_the_same_bytes(small: tuple[Path, Path], tmp_path: Path) -> None:
     folder, settings = small
     order = StatesOrder(findings=FEW, ontology_files=(str(settings),))

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from radgen.errors import DatasetError, unknown
+from radgen.errors import DatasetError, OntologyError, unknown
 from radgen.generators.splits import Split
 from radgen.ontology.load import Ontology, packaged
 from radgen.ontology.schema import Strict
@@ -101,7 +101,16 @@ def load_settings(ontology: Ontology) -> StatesSettings:
         if "states" in user.data:
             data = merge(data, user.data["states"])
             every.append(Section.of(user, "states"))
-    return validate(StatesSettings, data, every)
+    found = validate(StatesSettings, data, every)
+    problems = [
+        f"states.synthetic.differential: {unknown('finding', tag, ontology.findings)}"
+        for group in found.synthetic.differential
+        for tag in group.findings
+        if tag not in ontology.findings
+    ]
+    if problems:
+        raise OntologyError(problems)
+    return found
 
 
 def chosen_findings(asked: str | None, ontology: Ontology, options: StatesSettings) -> tuple[str, ...]:

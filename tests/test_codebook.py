@@ -246,6 +246,21 @@ def test_a_codebook_of_given_vectors(tmp_path: Path) -> None:
         assert (tmp_path / "book" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
 
 
+def test_a_misplaced_sentence_makes_no_codebook_vector() -> None:
+    """The fourth present sentence lies where the sentences about no finding lie."""
+    encoder, made = Named(), data()
+    encoder.rows["Effusive change."] = unit([0.05, 0, 1])
+    train = made.splits["train"]
+    train.texts.append("Effusive change.")
+    train.said["effusion"]["present"].append(len(train.texts) - 1)
+    train.named["effusion"].add(len(train.texts) - 1)
+    kept = build_codebook(made, encoder, SETTINGS)
+    assert kept.vectors[0, 0, :, 2].max() < 0.2
+    assert "1 sentences left out, which the encoder places nearer to another state" in kept.manifest["notes"]
+    plain = build_codebook(made, encoder, SETTINGS.model_copy(update={"leave_out": False}))
+    assert plain.vectors[0, 0, :, 2].max() > 0.9
+
+
 def test_thresholds_need_validation_sentences_of_both_states() -> None:
     book = build_codebook(data(), Named(), SETTINGS)
     held = data(present=1).splits["validation"]

@@ -256,7 +256,7 @@ def test_a_misplaced_sentence_makes_no_codebook_vector() -> None:
     train.named["effusion"].add(len(train.texts) - 1)
     kept = build_codebook(made, encoder, SETTINGS)
     assert kept.vectors[0, 0, :, 2].max() < 0.2
-    assert "1 sentences left out, which the encoder places nearer to another state" in kept.manifest["notes"]
+    assert "1 sentence left out, which the encoder places nearer to another state" in kept.manifest["notes"]
     plain = build_codebook(made, encoder, SETTINGS.model_copy(update={"leave_out": False}))
     assert plain.vectors[0, 0, :, 2].max() > 0.9
 

@@ -181,7 +181,7 @@ def centroids(vectors: Floats, count: int, iterations: int, seed: int) -> Floats
         float32 (count, dimensions), in an order that does not depend on the seed of the clusters' numbers.
     """
     from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it has no types
 
     with threadpool_limits(1):  # sums in one order, whatever the machine has
         fit = KMeans(
@@ -226,7 +226,7 @@ def build_codebook(
     held = data.splits["validation"]
     chosen, notes = thresholds(made, held, encoder.vectors(held.texts, settings.max_tokens), settings)
     if left_out:
-        notes.append(f"{left_out} sentences left out, which the encoder places nearer to another state")
+        notes.append(f"{left_out} sentence{'s' * (left_out != 1)} left out, which the encoder places nearer to another state")
     return Codebook(
         data.findings,
         made.vectors,

@@ -226,7 +226,8 @@ def build_codebook(
     held = data.splits["validation"]
     chosen, notes = thresholds(made, held, encoder.vectors(held.texts, settings.max_tokens), settings)
     if left_out:
-        notes.append(f"{left_out} sentence{'s' * (left_out != 1)} left out, which the encoder places nearer to another state")
+        sentences = "sentence" if left_out == 1 else "sentences"
+        notes.append(f"{left_out} {sentences} left out, which the encoder places nearer to another state")
     return Codebook(
         data.findings,
         made.vectors,

@@ -56,7 +56,7 @@ def write_card(
         f"{settings['lr']:g}, cosine with "
         f"{settings['warmup']:.0%} warm-up, weight decay {settings['weight_decay']:g}, "
         f"seed {settings['seed']}; "
-        f"texts cut after {cut} tokens; "
+        f"{_merged(settings['merge'])}texts cut after {cut} tokens; "
         f"{settings['compute']['precision']}. All settings and file hashes: `run.json` beside this folder.",
         "",
         "## Mixture",
@@ -83,3 +83,7 @@ def write_card(
             lines.append(f"| {name} | {before} | {value:.4f} |")
     lines += ["", *(f"![{name}]({name})" for name in curves), ""]
     path.write_text("\n".join(lines), encoding="utf-8")
+
+
+def _merged(share: float) -> str:
+    return f"weights {1 - share:.0%} trained, {share:.0%} of its start; " if share else ""

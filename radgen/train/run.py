@@ -261,6 +261,8 @@ def _finish(folder: Path, session: Any, say: Say) -> None:
             if path.name in training or path.name.startswith("rng_state"):
                 continue
             (shutil.copytree if path.is_dir() else shutil.copy2)(path, place / path.name)
+        if session.stage.settings.merge:
+            session.merge_start_into(place)
         curves = write_curves(folder / "metrics.jsonl", place)
         write_card(place / "README.md", folder / RUN, session.rows(), session.evaluations, step, curves)
     shutil.rmtree(root, ignore_errors=True)

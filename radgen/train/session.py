@@ -16,6 +16,7 @@ from radgen.train import checkpoints, sources
 from radgen.train.collator import Collator
 from radgen.train.encoder import load_encoder
 from radgen.train.losses import kind_of
+from radgen.train.merging import merge, weights
 from radgen.train.mixture import Mixture
 from radgen.train.parts import Part, part_of
 from radgen.train.progress import Journal
@@ -75,6 +76,12 @@ class Session:
                 trainer.train()
             else:
                 trainer.train(resume_from_checkpoint=str(checkpoints.folder_of(root, last)))
+
+    def merge_start_into(self, folder: Path) -> None:
+        """Put the start's share into the weights of a saved model of this stage (setting ``merge``)."""
+        model, start = (load_model(self.stage, name) for name in (str(folder), self.start))
+        merge(model, weights(start), self.stage.settings.merge)
+        model.save_pretrained(str(folder), create_model_card=False)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the mixture as a table: one entry a dataset."""

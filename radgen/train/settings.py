@@ -100,6 +100,7 @@ class StageSettings(Strict):
     max_grad_norm: Positive
     adam_beta2: Annotated[float, Field(gt=0, lt=1)]
     dropout: Share | None
+    merge: Share
     cap: Count | None
     lengths: Annotated[list[Length], Field(min_length=1)]
     losses: dict[str, dict[str, float]]

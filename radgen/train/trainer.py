@@ -22,6 +22,7 @@ from radgen.errors import RadgenError
 from radgen.train import checkpoints
 from radgen.train.collator import Collator, Steps
 from radgen.train.losses import Given, MixtureLoss, Term
+from radgen.train.merging import merged, weights
 from radgen.train.mixture import Mixture
 from radgen.train.settings import StageSettings
 from radgen.train.validation import Validation
@@ -130,6 +131,7 @@ class StageTrainer(SentenceTransformerTrainer):  # type: ignore[misc]  # not fol
         self.folder = folder
         self.record = record
         self.evaluations = evaluations
+        self.start = weights(model) if self.settings.merge else {}
         args = arguments(self.settings, len(mixture), folder, device)
         if self.settings.compute.gradient_checkpointing:
             # Re-entrant checkpointing breaks under DDP with several forward passes a step.
@@ -209,12 +211,19 @@ class StageTrainer(SentenceTransformerTrainer):  # type: ignore[misc]  # not fol
     def evaluate(
         self, eval_dataset: Any = None, ignore_keys: Any = None, metric_key_prefix: str = "eval"
     ) -> dict[str, float]:
-        """Measure the model; inference is shared over the ranks, all of which return the same figures."""
+        """Measure what would be the stage's model: with the share of its start that it keeps (``merge``).
+
+        Inference is shared over the ranks, all of which return the same figures.
+        """
         began = time.perf_counter()
         found: list[Any] = [None]
         training = self.model.training
         self.model.eval()
-        with self.accelerator.autocast(), distributed_evaluation(self.model) as here:
+        with (
+            merged(self.model, self.start, self.settings.merge),
+            self.accelerator.autocast(),
+            distributed_evaluation(self.model) as here,
+        ):
             if here:
                 with self._memory("the validation rows"):
                     found = [self.validation(self.model, self.loss)]

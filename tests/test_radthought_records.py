@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -232,6 +233,16 @@ def test_normal_reports(maker: Maker) -> None:
     record = of_text(maker, "The lungs are clear. No pleural effusion or pneumothorax. Heart size is normal.")
     assert {item.assertion for item in record.conclusions} == {"absent"}
     assert "normal_examination" in {item.about for item in record.of("third")}
+
+
+def test_the_synthesis_of_a_normal_report_says_it_once(maker: Maker) -> None:
+    """One sentence under every wording, which denies each of the two findings once."""
+    effusion, thorax = r"effusions?\b|pleural fluid", r"pneumothora(?:x|ces)|\bPTX"
+    for number in range(40):
+        record = of_text(maker, "No pleural effusion or pneumothorax.", name=f"n{number}")
+        assert len(re.findall(effusion, record.synthesis)) == 1, record.synthesis
+        assert len(re.findall(thorax, record.synthesis)) == 1, record.synthesis
+        assert record.synthesis.count(".") == 1
 
 
 # --- evidence ---

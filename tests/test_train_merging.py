@@ -1,4 +1,4 @@
-"""Setting ``merge``: the share of a stage's start in its model (Wortsman et al. 2022, eq. 1)."""
+"""Setting ``merge``: the share of a stage's start in its model (Wortsman et al. 2022)."""
 
 from __future__ import annotations
 
@@ -38,6 +38,14 @@ def test_merged_for_a_while_leaves_every_bit() -> None:
     with merged(model, weights(start), 0.3):
         assert torch.allclose(model.weight, 0.7 * before["weight"] + 0.3 * start.weight)
     assert all(torch.equal(before[name], own) for name, own in model.named_parameters())
+
+
+def test_an_evaluation_that_fails_leaves_every_bit() -> None:
+    """A start of another shape fails in the middle: the weight is merged by then, the bias is not."""
+    model = layer(5.0, -2.0)
+    with pytest.raises(RuntimeError), merged(model, {"weight": torch.ones(1, 1), "bias": torch.ones(3)}, 0.5):
+        pass
+    assert (model.weight.item(), model.bias.item()) == (5.0, -2.0)
 
 
 def test_parameters_that_are_not_trained_stay() -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import orjson
 import pytest
 import torch
 import train_runs
@@ -62,7 +63,7 @@ def test_ranks_hold_the_same_gradients(root: Path) -> None:
 
 @pytest.mark.slow
 def test_torchrun_trains_and_says_everything_once(root: Path, tmp_path: Path) -> None:
-    """The command line on two ranks, verification included; then --force over what stands."""
+    """The command line on two ranks, verification and merging included; then --force over what stands."""
     stage = tmp_path / "own.yaml"
     stage.write_text("datasets:\n  contrasts/size: {loss: triplet}\n  pairs/size_pairs: {loss: cosent}\n")
     command = [
@@ -70,7 +71,7 @@ def test_torchrun_trains_and_says_everything_once(root: Path, tmp_path: Path) ->
         *("-m", "radgen", "train", "--stage", str(stage), "--preset", "laptop"),
         *("--model", str(root / "bert")),
         *("--data", str(root / "data"), "--out", str(tmp_path / "out"), "--steps", "4", "--force"),
-        *("--set", "validation.evaluations=2"),
+        *("--set", "validation.evaluations=2", "--set", "merge=1.0"),
     ]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path)}
     environment["HF_HUB_OFFLINE"] = "1"
@@ -79,4 +80,8 @@ def test_torchrun_trains_and_says_everything_once(root: Path, tmp_path: Path) ->
         assert done.returncode == 0, done.stdout + done.stderr
         assert done.stderr.count("own, step 4 of 4: loss") == 1
         assert done.stderr.count("step 4 chosen") + done.stderr.count("step 2 chosen") == 1
-        assert (tmp_path / "out" / "own" / "model" / "modules.json").is_file()
+        kept, start = (train_runs.weights(place) for place in (tmp_path / "out/own/model", root / "bert"))
+        assert all(torch.equal(kept[name], start[name]) for name in kept)  # merge=1.0: nothing but the start
+        lines = (tmp_path / "out" / "own" / "metrics.jsonl").read_bytes().splitlines()
+        ends = [one["metrics"]["normalised/mean"] for one in map(orjson.loads, lines) if "metrics" in one]
+        assert ends == pytest.approx([1.0] * 3)

@@ -1,7 +1,7 @@
 """A stage's start kept in its model: a weighted mean of the weights before and after (WiSE-FT).
 
-Wortsman et al. 2022, "Robust fine-tuning of zero-shot models", eq. 1: θ = (1 − α)·θ_start + α·θ_trained;
-here ``share`` is 1 − α.
+Wortsman et al. 2022, "Robust fine-tuning of zero-shot models": θ = (1 − α)·θ_start + α·θ_trained; here
+``share`` is 1 − α.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def merged(model: Any, start: Weights, share: float) -> Iterator[None]:
         yield
         return
     own = weights(model)
-    merge(model, start, share)
     try:
+        merge(model, start, share)
         yield
     finally:
         with torch.no_grad():

@@ -13,37 +13,21 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections import defaultdict
+from collections.abc import Hashable
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from radgen.train import measures
 from radgen.train.encoder import encode, load_encoder
 from radgen.train.evaluate.judging_sets import Row, read
 
 
-def other(row: Row) -> object:
+def other(row: Row) -> Hashable:
     """Return what the pair has of the attribute that is not the side."""
     name = str(row["combination"]).removesuffix("_laterality")
     a, b = row["state1"], row["state2"]
     if name == "size":
         return round(abs(math.log2(a["size_mm"] / b["size_mm"])))
     return tuple(sorted((str(a.get(name)), str(b.get(name)))))
-
-
-def responses(rows: list[Row], cosine: Any) -> tuple[float, float]:
-    """Return the response as it is, and matched."""
-    groups: dict[object, dict[str, list[float]]] = defaultdict(lambda: {"same": [], "opposite": []})
-    every: dict[str, list[float]] = {"same": [], "opposite": []}
-    for row, value in zip(rows, cosine, strict=True):
-        for group in (every, groups[other(row)]):
-            group[row["side_relation"]].append(float(value))
-    both = [group for group in groups.values() if group["same"] and group["opposite"]]
-    sizes = [min(map(len, group.values())) for group in both]
-    found = [np.mean(group["same"]) - np.mean(group["opposite"]) for group in both]
-    return float(np.mean(every["same"]) - np.mean(every["opposite"])), float(np.average(found, weights=sizes))
 
 
 def main() -> None:
@@ -56,14 +40,16 @@ def main() -> None:
     rows = [
         row
         for row in read(options.judging, "crossaxis_8", 0, 42).rows
-        if row["combination"].endswith("_laterality") and row["side_relation"] in ("same", "opposite")
+        if row["combination"].endswith("_laterality")
     ]
     for model in options.models:
         encoder = load_encoder(model, max_tokens=128, device="cpu")
         for name in dict.fromkeys(row["combination"] for row in rows):
             own = [row for row in rows if row["combination"] == name]
             cosine = measures.cosines(*(encode(encoder, [r[f"sentence{i}"] for r in own]) for i in (1, 2)))
-            plain, matched = responses(own, cosine)
+            relations = [row["side_relation"] for row in own]
+            plain = measures.side_flip_response(cosine, relations)
+            matched = measures.matched_side_flip_response(cosine, relations, [other(row) for row in own])
             print(f"{model} {name}: {plain:.2f}, matched {matched:.2f}", flush=True)
 
 

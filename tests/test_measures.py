@@ -62,6 +62,28 @@ def test_side_flip_leaves_bilateral_out() -> None:
     assert math.isnan(m.side_flip_response(cosine[:3], relations[:3]))
 
 
+def test_matched_side_flip_by_hand() -> None:
+    """Near in size: same 0.9, 0.7, opposite 0.7: 0.1. Far: same 0.2, opposite 0.1 three times: 0.1. Mean 0.1.
+
+    The plain response is 0.6 - 0.25. A stratum of one group, and a bilateral pair, count for nothing.
+    """
+    cosine = np.array([0.9, 0.7, 0.7, 0.2, 0.1, 0.1, 0.1, 0.5])
+    relations = ["same", "same", "opposite", "same", "opposite", "opposite", "opposite", "bilateral"]
+    strata = ["near"] * 3 + ["far"] * 4 + ["near"]
+    assert m.side_flip_response(cosine, relations) == pytest.approx(0.6 - 0.25)
+    assert m.matched_side_flip_response(cosine, relations, strata) == pytest.approx(0.1)
+    cosine, relations = np.append(cosine, -0.9), [*relations, "opposite"]
+    assert m.matched_side_flip_response(cosine, relations, [*strata, "alone"]) == pytest.approx(0.1)
+    assert math.isnan(m.matched_side_flip_response(cosine[:2], relations[:2], strata[:2]))
+
+
+def test_matched_side_flip_weighs_by_the_smaller_group() -> None:
+    """Two of each with response 0.4, one of each with 0.1: (2 * 0.4 + 0.1) / 3 = 0.3."""
+    cosine = np.array([0.8, 0.8, 0.4, 0.4, 0.6, 0.5])
+    relations = ["same", "same", "opposite", "opposite", "same", "opposite"]
+    assert m.matched_side_flip_response(cosine, relations, [1, 1, 1, 1, 2, 2]) == pytest.approx(0.3)
+
+
 # ----------------------------------------------------------------------------------------- retrieval
 
 

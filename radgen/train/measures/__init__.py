@@ -15,7 +15,14 @@ from radgen.train.measures.labels import (
     hamming,
     youden,
 )
-from radgen.train.measures.ordering import cosines, ordered, ordering_accuracy, side_flip_response, spearman
+from radgen.train.measures.ordering import (
+    cosines,
+    matched_side_flip_response,
+    ordered,
+    ordering_accuracy,
+    side_flip_response,
+    spearman,
+)
 from radgen.train.measures.retrieval import Ranks, label_jaccard_ndcg, ranks, top
 from radgen.train.measures.sentences import align_f1, directional, win_rate
 
@@ -34,6 +41,7 @@ __all__ = [
     "hamming",
     "interval_of",
     "label_jaccard_ndcg",
+    "matched_side_flip_response",
     "mean_interval",
     "modularity",
     "ordered",

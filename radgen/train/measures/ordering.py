@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,3 +73,30 @@ def side_flip_response(cosine: NDArray[Any], relations: Sequence[str | None]) ->
     sides = np.array([relation or "" for relation in relations])
     same, opposite = cosine[sides == "same"], cosine[sides == "opposite"]
     return float(same.mean() - opposite.mean()) if len(same) and len(opposite) else float("nan")
+
+
+def matched_side_flip_response(
+    cosine: NDArray[Any], relations: Sequence[str | None], strata: Sequence[Hashable]
+) -> float:
+    """Return the side-flip response among pairs that are alike in everything but the side.
+
+    The mean over strata of R (``side_flip_response``), weighted by a stratum's smaller group. The plain R is
+    a contrast of groups: where opposite-side pairs also differ more in the other attribute, part of it is
+    that attribute's. NaN where no stratum has both groups. (ours)
+
+    Args:
+        cosine: shape (n,).
+        relations: as in ``side_flip_response``.
+        strata: what each pair has of the other attribute.
+    """
+    places: dict[Hashable, list[int]] = {}
+    for at, stratum in enumerate(strata):
+        places.setdefault(stratum, []).append(at)
+    total = weight = 0.0
+    for own in places.values():
+        sides = [relations[at] for at in own]
+        smaller = min(sides.count("same"), sides.count("opposite"))
+        if smaller:
+            total += smaller * side_flip_response(cosine[own], sides)
+            weight += smaller
+    return total / weight if weight else float("nan")

@@ -118,7 +118,7 @@ def import_batch(files: Sequence[Path], requests: Requests, store: Store) -> Imp
 def _results(file: Path, result: Imported) -> Iterator[tuple[bytes, dict[str, Any]]]:
     """Yield key and line of every result of a file."""
     try:
-        handle = open(file, "rb")  # noqa: SIM115  (closed below; the error of opening gets its own line)
+        handle = open(file, "rb")  # noqa: SIM115  (`with handle` below closes it; only the error of opening is turned into a line)
     except OSError as error:
         raise RadgenError(f"--import-batch {file}: {error.strerror or error}") from None
     with handle:

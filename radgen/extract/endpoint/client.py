@@ -30,11 +30,11 @@ class StoppedError(RadgenError):
     """The endpoint will answer no request (401, 403, 404, no credit): the run ends with the cause."""
 
 
-class Halted(Exception):  # noqa: N818  (the run ends; the row stays as it is)
+class Halted(Exception):  # noqa: N818  (no error: a signal that the run ends; the row stays as it is)
     """No new request may be sent."""
 
 
-class _Again(Exception):  # noqa: N818  (handled by tenacity)
+class _Again(Exception):  # noqa: N818  (no error: tenacity takes it as the sign to try again)
     """An attempt that got no answer of the model."""
 
     def __init__(self, outcome: Outcome) -> None:

@@ -120,9 +120,11 @@ def test_crossaxis_by_hand(tmp_path: Path) -> None:
     table = Table({"a": [1, 0], **{f"t{n}": at(n / 10) for n in range(1, 10)}})
     relations = ["same", "same", "opposite", "opposite", "bilateral", "same", "opposite", None, None]
     scores = [0.9, 0.8, 0.1, 0.0, 0.4, 0.4, -0.2, 0.3, 0.3]
+    doublings = [0.1, 1.2, 0.0, 0.9, 0.2, 1.4, 3.0, None, None]  # to whole ones: 0, 1, 0, 1, 0, 1, 3
     rows = [
         {"sentence1": "a", "sentence2": f"t{n}", "score": score, "id": str(n), "side_relation": relation}
         | {"combination": "size_laterality" if relation else "density_margin"}
+        | {"distances": {"size": doublings[n - 1]} if relation else {"density": 1, "margin": 0}}
         for n, (score, relation) in enumerate(zip(scores, relations, strict=True), 1)
     ]
     out = sentences.crossaxis(read(tmp_path, "crossaxis_8", rows), table, SETTINGS, SURE, quiet)
@@ -134,6 +136,9 @@ def test_crossaxis_by_hand(tmp_path: Path) -> None:
     # same: 0.1, 0.2, 0.6; opposite: 0.3, 0.4, 0.7
     assert values["crossaxis.side_flip", "size_laterality"].value == pytest.approx(0.3 - 1.4 / 3)
     assert ("crossaxis.side_flip", "density_margin") not in values
+    # same size: 0.1 against 0.3; one doubling: 0.2 and 0.6 against 0.4; three: 0.7 has no same-side pair
+    assert values["crossaxis.matched_side_flip", "size_laterality"].value == pytest.approx((-0.2 + 0.0) / 2)
+    assert ("crossaxis.matched_side_flip", "density_margin") not in values
     sides = out.figures["sides"]["size_laterality"]
     assert sides["bilateral"] == pytest.approx(0.5)
     assert (sides["n_same"], sides["n_opposite"], sides["n_bilateral"]) == (3, 3, 1)

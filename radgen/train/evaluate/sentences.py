@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from radgen.ontology.load import Ontology
 from radgen.train import measures as m
 from radgen.train.evaluate.encoders import Encoder
 from radgen.train.evaluate.geometry import failures, levels, zones
-from radgen.train.evaluate.judging_sets import JudgingSet
+from radgen.train.evaluate.judging_sets import JudgingSet, Row
 from radgen.train.evaluate.outcome import Outcome, Sure
 from radgen.train.evaluate.settings import EvaluateFile
 from radgen.train.measures import Interval
@@ -76,11 +76,12 @@ def mean_of_groups(groups: list[Any], sure: Sure) -> Interval:
 def crossaxis(
     made: JudgingSet, encoder: Encoder, settings: EvaluateFile, sure: Sure, show: Show
 ) -> Outcome:
-    """Judge CrossAxis-8: Spearman of cosine and target, side-flip response, figure 8."""
+    """Judge CrossAxis-8: Spearman of cosine and target, side-flip response (plain and matched), figure 8."""
     first, second = columns(made, ("sentence1", "sentence2"), encoder, settings.tokens.judging, show)
     cosine = m.cosines(first, second)
     target = np.array([float(row["score"]) for row in made.rows])
     relation = np.array([row.get("side_relation") or "" for row in made.rows])
+    strata = [_stratum(row) for row in made.rows]
     out = Outcome(notes=made.notes)
     combinations = made.by("combination")
     groups = {"": list(range(len(made.rows))), **combinations}
@@ -91,6 +92,10 @@ def crossaxis(
     def flip(rows: np.ndarray[Any, Any], of: np.ndarray[Any, Any]) -> float:
         return m.side_flip_response(cosine[of[rows]], relation[of[rows]].tolist())
 
+    def matched(rows: np.ndarray[Any, Any], of: np.ndarray[Any, Any]) -> float:
+        at = of[rows]
+        return m.matched_side_flip_response(cosine[at], relation[at].tolist(), [strata[i] for i in at])
+
     for group, numbers in groups.items():
         of = np.array(numbers, np.int64)
         out.add("crossaxis.spearman", group, _interval(correlation, of, sure))
@@ -100,10 +105,17 @@ def crossaxis(
         if not (relation[of] != "").any():
             continue
         out.add("crossaxis.side_flip", group, _interval(flip, of, sure))
+        out.add("crossaxis.matched_side_flip", group, _interval(matched, of, sure))
         if group:
             sides[group] = _sides(cosine[of], relation[of])
     out.figures["sides"] = sides
     return out
+
+
+def _stratum(row: Row) -> Hashable:
+    """Return how far apart a pair is in the attributes that are not the side, to a whole unit."""
+    found = row.get("distances") or {}
+    return row.get("combination"), *(round(found[name]) for name in sorted(found))
 
 
 def _interval(statistic: Callable[..., float], of: np.ndarray[Any, Any], sure: Sure) -> Interval:

@@ -78,7 +78,7 @@ def side_flip_response(cosine: NDArray[Any], relations: Sequence[str | None]) ->
 def matched_side_flip_response(
     cosine: NDArray[Any], relations: Sequence[str | None], strata: Sequence[Hashable]
 ) -> float:
-    """Return the side-flip response among pairs that are alike in everything but the side.
+    """Return the side-flip response among pairs that are alike, or equally far apart, in all but the side.
 
     The mean over strata of R (``side_flip_response``), weighted by a stratum's smaller group. The plain R is
     a contrast of groups: where opposite-side pairs also differ more in the other attribute, part of it is
@@ -87,7 +87,7 @@ def matched_side_flip_response(
     Args:
         cosine: shape (n,).
         relations: as in ``side_flip_response``.
-        strata: what each pair has of the other attribute.
+        strata: what each pair has of the other attribute, or how far apart it is there.
     """
     places: dict[Hashable, list[int]] = {}
     for at, stratum in enumerate(strata):

@@ -144,6 +144,19 @@ def test_crossaxis_by_hand(tmp_path: Path) -> None:
     assert (sides["n_same"], sides["n_opposite"], sides["n_bilateral"]) == (3, 3, 1)
 
 
+def test_a_matched_side_flip_compares_no_pairs_of_two_combinations(tmp_path: Path) -> None:
+    """Same-side sizes and opposite counts, one doubling each: plain 0.9 - 0.1, matched none."""
+    table = Table({"a": [1, 0], "near": at(0.9), "far": at(0.1)})
+    rows = [
+        {"sentence1": "a", "sentence2": text, "score": score, "id": text, "combination": f"{name}_laterality"}
+        | {"side_relation": relation, "distances": {name: 1.0}}
+        for text, score, name, relation in (("near", 0.9, "size", "same"), ("far", 0.0, "count", "opposite"))
+    ]
+    values = found(sentences.crossaxis(read(tmp_path, "crossaxis_8", rows), table, SETTINGS, SURE, quiet))
+    assert values["crossaxis.side_flip", ""].value == pytest.approx(0.8)
+    assert values["crossaxis.matched_side_flip", ""].value is None
+
+
 def test_probe_keeps_match_and_ordinal_apart(tmp_path: Path) -> None:
     table = Table({"a": [1, 0], "p": at(0.9), "q": at(0.5)})
     rows = [

@@ -126,7 +126,7 @@ def test_minilm_learns_a_side_in_twenty_steps(root: Path, tmp_path: Path) -> Non
     folder, _ = run(given)
     records = [orjson.loads(line) for line in (folder / "metrics.jsonl").read_bytes().splitlines()]
     start, end = (one["metrics"]["contrast/mean"] for one in records if "metrics" in one)
-    assert start < 0.6
+    assert start < 0.7  # one of two is chance; 60 rows scatter by 0.065
     assert end > 0.9
 
 

@@ -26,3 +26,14 @@ def test_ranking_is_the_mean_of_both_directions() -> None:
     found = [math.log(e(2) + 1) - 2, math.log(1 + e(2)) - 2]
     expected = sum((a + b) / 2 for a, b in zip(asked, found, strict=True)) / 2
     assert float(term(vectors, {"rows": rows})) == pytest.approx(expected, abs=1e-6)
+
+
+def test_ranking_of_pairs_leaves_the_rows_negatives_out() -> None:
+    """a_1 against p_1, p_2 has cosines 1, 0, and so has p_1 against a_1, a_2; row 2 alike; scale 2."""
+    vectors = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    kind = KINDS["ranking_pairs"]
+    assert kind.texts == ("anchor", "positive")
+    term = Term(kind.build({"scale": 2.0}, Given(2, [], 0)), 1.0)
+    rows = torch.tensor([[0, 0], [1, 1]])
+    expected = math.log(math.exp(2) + 1) - 2
+    assert float(term(vectors, {"rows": rows})) == pytest.approx(expected, abs=1e-6)

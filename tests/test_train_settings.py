@@ -98,9 +98,23 @@ def test_set_reads_values_by_their_type() -> None:
     assert settings.datasets["contrasts/size"].margin == 0.35
 
 
+def test_validation_rows_of_datasets_by_pattern() -> None:
+    """The first pattern that fits; what none fits has the rows of all."""
+    given = {"rows": 40, "rows_of.radthought/syn*": 30, "rows_of.radthought/*": 10}
+    sets = [f"validation.{key}={value}" for key, value in given.items()]
+    validation = load_stage("2", "h100", sets=sets).settings.validation
+    names_ = ("radthought/synthesis", "radthought/fused", "contrasts/size")
+    assert [validation.rows_for(name) for name in names_] == [30, 10, 40]
+    assert load_stage("2", "h100").settings.validation.rows_for("radthought/fused") == 200
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        (
+            "validation.rows_of.radsim/*=1",
+            "--set validation.rows_of.radsim/*=1: input should be greater than or equal to 2, found 1",
+        ),
         ("lrr=1", "--set lrr=1: unknown key 'lrr'; did you mean 'lr'?"),
         ("lr=fast", "--set lr=fast: expected a number, found 'fast'"),
         ("lr", "--set lr: expected KEY=VALUE, such as lr=2e-5"),

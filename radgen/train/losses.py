@@ -80,7 +80,8 @@ def _cosent(options: Options, _: Given) -> nn.Module:
 def _ranking(options: Options, _: Given) -> nn.Module:
     """Own text among all of the batch: −log softmax(λ cos(a_i, ·))_i and −log softmax(λ cos(p_i, ·))_i.
 
-    For texts of one report, where those of any other report are negatives (ours).
+    For texts of one report, where those of any other report are negatives (ours). ``ranking`` has the rows'
+    own negatives among them, ``ranking_pairs`` leaves these out.
     """
     loss: nn.Module = MultipleNegativesRankingLoss(
         None,
@@ -123,6 +124,15 @@ KINDS: dict[str, Kind] = {
     ),
     "ranking": Kind(
         texts=("anchor", "positive", "negative"),
+        score=None,
+        states=(),
+        targets=(),
+        forms=None,
+        build=_ranking,
+    ),
+    # The third text of a row is a third of what is encoded, and one negative more among the batch's.
+    "ranking_pairs": Kind(
+        texts=("anchor", "positive"),
         score=None,
         states=(),
         targets=(),

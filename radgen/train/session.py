@@ -54,10 +54,10 @@ class Session:
         if last is not None:
             self.evaluations = checkpoints.read_evaluations(root, last)
             self.say(f"{self.stage.name}: going on after step {last:,}")
-        held = [
-            held_rows(part, self.order.data / part.name / sources.VALIDATION, settings.validation.rows)
-            for part in self.mixture.parts
-        ]
+        held = []
+        for part in self.mixture.parts:
+            path = self.order.data / part.name / sources.VALIDATION
+            held.append(held_rows(part, path, settings.validation.rows_for(part.name)))
         validation = Validation([one for one in held if one], self.sections, 32)
         if self.evaluations:
             validation.start = dict(self.evaluations[0]["metrics"])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,6 +19,8 @@ from radgen.ontology.schema import Strict
 from radgen.yamlfile import Source, explain, merge, read_yaml, validate
 
 _DATA = Path(__file__).parent / "data"
+#: Where keys are patterns or names of metrics, so that any may be added.
+_FREE = (["checkpoint", "score"], ["checkpoint", "guard"], ["validation", "rows_of"])
 Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
@@ -71,11 +74,23 @@ class Compute(Strict):
 
 
 class ValidationSettings(Strict):
-    """How often and on how much a stage is judged."""
+    """How often and on how much a stage is judged.
+
+    Attributes:
+        evaluations: of a stage, beside the one at its start.
+        rows: validation rows of each dataset.
+        rows_of: the same for datasets by pattern of their names, in place of ``rows``; the first that fits.
+        reports: for retrieval.
+    """
 
     evaluations: Count
     rows: Annotated[int, Field(ge=2)]
+    rows_of: dict[str, Annotated[int, Field(ge=2)]]
     reports: Count
+
+    def rows_for(self, dataset: str) -> int:
+        """Return the validation rows of a dataset."""
+        return next((n for pattern, n in self.rows_of.items() if fnmatch(dataset, pattern)), self.rows)
 
 
 class Rule(Strict):
@@ -229,7 +244,7 @@ def _assignment(text: str, data: dict[str, Any]) -> dict[str, Any]:
             known |= set(StageSettings.model_fields)
         elif len(path) == 2 and path[0] == "datasets":
             known |= set(DatasetSettings.model_fields)
-        if word not in known and path != ["checkpoint", "score"] and path != ["checkpoint", "guard"]:
+        if word not in known and path not in _FREE:
             dotted = [".".join([*path, one]) for one in (word, *known)]
             raise RadgenError(f"--set {text}: {unknown('key', dotted[0], dotted[1:])}")
         path.append(word)

@@ -87,7 +87,7 @@ class Validation:
             at += size * len(held.columns)
             metrics[f"loss/{held.name}"] = _loss(loss.terms[held.name], columns, held)
             family, _, name = held.name.partition("/")
-            if family == "contrasts":
+            if family == "contrasts" and len(columns) == 3:  # ranking_pairs has no negatives
                 metrics[f"contrast/{name}"] = measures.ordering_accuracy(*columns)
             elif family == "crossaxis" and held.scores is not None:
                 cosine = measures.cosines(*columns)

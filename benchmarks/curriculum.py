@@ -209,7 +209,7 @@ def main() -> None:
     parser.add_argument("--preset", default="laptop")
     parser.add_argument("--scale", type=float, default=1.0, help="factor on the steps of each stage")
     parser.add_argument("--seed", type=int, default=42)
-    parser.add_argument("--sample", type=int, default=0, help="Contrast-10 triplets an axis; 0: all 2,950")
+    parser.add_argument("--sample", type=int, default=475, help="Contrast-10 triplets an axis; 0: all 2,950")
     parser.add_argument("--archive", type=Path, help="reports with both sections: retrieval")
     parser.add_argument("--holdout", choices=("phrasings",), help="keep wording out of training")
     parser.add_argument("--reports", type=int, default=20_000, help="synthetic reports for stage 1")

@@ -269,7 +269,8 @@ def main() -> None:
         show(curves, reached)
     best = min(curve.to(reached) for name, curve in curves.items() if name != "radgen")
     if math.isinf(best):
-        print(f"stock did not reach {reached:.3f} in {options.times:g} times the processor seconds")
+        most = max(curve.spent for name, curve in curves.items() if name != "radgen")
+        print(f"stock did not reach {reached:.3f} in {most:.0f} processor seconds: {most / own.spent:.1f} times")
     else:
         print(f"stock took {best / own.spent:.2f} times the processor seconds to {reached:.3f}")
 

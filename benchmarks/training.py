@@ -270,7 +270,8 @@ def main() -> None:
     best = min(curve.to(reached) for name, curve in curves.items() if name != "radgen")
     if math.isinf(best):
         most = max(curve.spent for name, curve in curves.items() if name != "radgen")
-        print(f"stock did not reach {reached:.3f} in {most:.0f} processor seconds: {most / own.spent:.1f} times")
+        spent = f"{most:.0f} processor seconds, {most / own.spent:.1f} times radgen's"
+        print(f"stock did not reach {reached:.3f} in {spent}")
     else:
         print(f"stock took {best / own.spent:.2f} times the processor seconds to {reached:.3f}")
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("sentence_transformers")
 
-from radgen.train.losses import KINDS, Given, Term  # noqa: E402  # torch first
+import train_runs  # noqa: E402  # torch first
+
+from radgen.train.encoder import load_encoder  # noqa: E402
+from radgen.train.losses import KINDS, Given, MixtureLoss, Term  # noqa: E402
+from radgen.train.validation import Held, Validation  # noqa: E402
 
 
 def test_ranking_is_the_mean_of_both_directions() -> None:
@@ -37,3 +42,14 @@ def test_ranking_of_pairs_leaves_the_rows_negatives_out() -> None:
     rows = torch.tensor([[0, 0], [1, 1]])
     expected = math.log(math.exp(2) + 1) - 2
     assert float(term(vectors, {"rows": rows})) == pytest.approx(expected, abs=1e-6)
+
+
+def test_contrasts_learned_without_negatives_have_a_loss_and_no_accuracy(tmp_path: Path) -> None:
+    """One row, its anchor the positive: both softmaxes are over that text alone, so that the loss is 0."""
+    train_runs.bert(tmp_path / "bert")
+    model = load_encoder(str(tmp_path / "bert"), max_tokens=32, device="cpu").eval()
+    term = Term(KINDS["ranking_pairs"].build({"scale": 20.0}, Given(48, [], 0)), 1.0)
+    held = Held("contrasts/finding", [["left nodule"], ["left nodule"]], None, [None], {})
+    metrics = Validation([held], [], 8)(model, MixtureLoss(model, {held.name: term}))
+    assert metrics["loss/contrasts/finding"] == pytest.approx(0.0, abs=1e-6)
+    assert not any(name.startswith("contrast/") for name in metrics)
